@@ -1,0 +1,50 @@
+"""One space as a deterministic state machine: log entries in, decisions out.
+
+- `entries`    what a log holds
+- `decisions`  what may come out
+- `state`      the space as data; snapshot and restore
+- `space`      `Space.apply`: the one way in
+- `holdings`   what each participant holds: configuration, invitation, grants, less what was revoked
+- `presence`, `grants`, `members`, `pauses`, `streams`, `proposals`   the rules, one concern each
+
+No clock, no socket, no randomness: the same entries give the same space.
+"""
+
+from .decisions import Answer, Decision, Deliver, Disconnect, Invite, Refuse, Refused, WakeAt
+from .entries import (
+    Configured,
+    Connection,
+    Entry,
+    Event,
+    Identified,
+    Joined,
+    Left,
+    Rules,
+    Sent,
+    TimePassed,
+    Violated,
+)
+from .space import Space
+
+__all__ = [
+    "Answer",
+    "Configured",
+    "Connection",
+    "Decision",
+    "Deliver",
+    "Disconnect",
+    "Entry",
+    "Event",
+    "Identified",
+    "Invite",
+    "Joined",
+    "Left",
+    "Refuse",
+    "Refused",
+    "Rules",
+    "Sent",
+    "Space",
+    "TimePassed",
+    "Violated",
+    "WakeAt",
+]

@@ -1,0 +1,161 @@
+"""Who may come in: token, space and origin of whoever knocks, the same for both doors (§5.1, §5.2)."""
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from mew.protocol.envelope import ParticipantId
+
+from .auth import Authenticator, AuthUnavailable, Throttle
+from .room import Room
+from .settings import ServerConfig
+from .tokens import hash_token
+
+__all__ = ["BEARER_SUBPROTOCOL", "Admission", "Denied", "Guard", "token_of"]
+
+BEARER_SUBPROTOCOL: Final = "mew.bearer."
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A participant at the door of a room."""
+
+    room: Room
+    who: ParticipantId
+
+
+class Denied(Exception):
+    """Not let in: an HTTP status, a stable code and a sentence."""
+
+    def __init__(self, status: int, code: str, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retry_after_s = retry_after_s
+
+
+class Guard:
+    """Decides who gets into which room."""
+
+    def __init__(self, rooms: Mapping[str, Room], authenticator: Authenticator, server: ServerConfig) -> None:
+        self._rooms = rooms
+        self._throttle = Throttle()
+        self.authenticator = authenticator
+        self.server = server
+
+    def room(self, name: str | None) -> Room:
+        """The room of this name; of none where there is only one.
+
+        Raises:
+            Denied: there is no such space.
+        """
+        if name is None and len(self._rooms) == 1:
+            return next(iter(self._rooms.values()))
+        if name is None:
+            raise Denied(
+                400, "space_missing", "this gateway serves several spaces; name one with ?space=NAME"
+            )
+        if name not in self._rooms:
+            raise Denied(404, "no_such_space", f"there is no space {name[:64]!r} here")
+        return self._rooms[name]
+
+    async def admit(self, request: web.BaseRequest, token: str | None, space: str | None) -> Admission:
+        """Let the holder of a token in.
+
+        Raises:
+            Denied: no or an unknown token, kicked, no such space, or who knows tokens cannot be asked.
+        """
+        address = self.address(request)
+        now_s = asyncio.get_running_loop().time()
+        delay_s = self._throttle.delay_s(address, now_s)
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        if not token:
+            raise Denied(401, "no_token", "a bearer token is needed: 'Authorization: Bearer TOKEN'")
+        room = self.room(space)
+        admission = await self._identify(room, token)
+        if admission is None:
+            self._throttle.failed(address, now_s)
+            raise Denied(401, "bad_token", f"this token is not one of space {room.id!r}")
+        self._throttle.succeeded(address)
+        return admission
+
+    def check_origin(self, request: web.BaseRequest) -> None:
+        """Browsers say which page they act for; only our own and those the operator allows may.
+
+        Raises:
+            Denied: another page, or one without an origin.
+        """
+        origin = request.headers.get("Origin")
+        if origin is None or origin in self.server.allowed_origins or "*" in self.server.allowed_origins:
+            return
+        if self._is_own(origin, request):
+            return
+        raise Denied(403, "origin_refused", f"origin {origin[:128]!r} is not in 'allowed_origins'")
+
+    def address(self, request: web.BaseRequest) -> str:
+        """Where a request comes from, as far as proxies that we trust tell."""
+        address = request.remote or ""
+        forwarded = request.headers.get("X-Forwarded-For", "")
+        for hop in reversed([hop.strip() for hop in forwarded.split(",") if hop.strip()]):
+            if not self._is_trusted(address):
+                break
+            address = hop
+        return address
+
+    async def _identify(self, room: Room, token: str) -> Admission | None:
+        digest = hash_token(token)
+        invited = room.space.invited(digest)
+        if invited is not None:
+            return Admission(room, invited)
+        try:
+            identity = await self.authenticator.identify(token, room.id)
+        except AuthUnavailable as error:
+            raise Denied(503, "auth_unavailable", str(error), retry_after_s=5) from None
+        who = None if identity is None else identity.participant
+        if room.space.is_barred(who or "", digest):
+            raise Denied(403, "kicked", "this participant was removed from the space")
+        if identity is None:
+            return None
+        if identity.capabilities is not None or not room.space.is_known(identity.participant):
+            room.identify(identity.participant, identity.capabilities)
+        return Admission(room, identity.participant)
+
+    def _is_own(self, origin: str, request: web.BaseRequest) -> bool:
+        """The page came from this very address. A name that merely points here (DNS rebinding) is not ours."""
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https") or parts.netloc.lower() != request.host.lower():
+            return False
+        name = parts.hostname or ""
+        public = urlsplit(self.server.public_url or "").hostname
+        return name in ("localhost", self.server.host, public) or _is_ip_address(name)
+
+    def _is_trusted(self, address: str) -> bool:
+        if not _is_ip_address(address):
+            return False
+        parsed = ipaddress.ip_address(address)
+        return any(parsed in network for network in self.server.trusted_proxies)
+
+
+def token_of(request: web.BaseRequest) -> str | None:
+    """The bearer token in the `Authorization` header or among the subprotocols; never from the URL."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    for offered in request.headers.get("Sec-WebSocket-Protocol", "").split(","):
+        if offered.strip().startswith(BEARER_SUBPROTOCOL):
+            return offered.strip().removeprefix(BEARER_SUBPROTOCOL)
+    return None
+
+
+def _is_ip_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""What is due to each connection: frames built once, gathered over a turn of the loop, one write to each socket.
+
+A reader that does not keep up is held back only up to a bound and then closed: nobody else waits for it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from struct import Struct
+from typing import Final
+
+from mew.space import Connection
+
+__all__ = ["Outbox", "Outboxes", "binary_frame", "text_frame"]
+
+_SOCKET_BYTES: Final = (
+    256 * 1024
+)  # what may wait in the transport; the rest waits here, where it can be dropped
+_RETRY_S: Final = 0.01
+
+_LENGTH_16: Final = Struct("!BBH").pack
+_LENGTH_64: Final = Struct("!BBQ").pack
+_TEXT: Final = 0x81
+_BINARY: Final = 0x82
+
+
+def text_frame(data: bytes) -> bytes:
+    """One unfragmented WebSocket frame, as a server sends it (RFC 6455 §5.2)."""
+    return _header(_TEXT, len(data)) + data
+
+
+def binary_frame(data: bytes) -> bytes:
+    return _header(_BINARY, len(data)) + data
+
+
+class Outbox:
+    """The way out to one connection."""
+
+    __slots__ = ("_bytes_max", "_held", "_held_bytes", "_overflow", "_stopped", "_transport")
+
+    def __init__(
+        self, transport: asyncio.WriteTransport, bytes_max: int, overflow: Callable[[], None]
+    ) -> None:
+        """`overflow` is called once, when more than `bytes_max` wait; nothing is written after that."""
+        self._transport = transport
+        self._bytes_max = bytes_max
+        self._overflow = overflow
+        self._held: deque[bytes] = deque()
+        self._held_bytes = 0
+        self._stopped = False
+
+    def write(self, data: bytes) -> None:
+        if self._held or self._transport.get_write_buffer_size() > _SOCKET_BYTES:
+            self._hold(data)
+        elif not self._stopped:
+            self._transport.write(data)
+
+    def stop(self) -> None:
+        """Write no more; what waits here is dropped."""
+        self._stopped = True
+        self._held.clear()
+        self._held_bytes = 0
+
+    def _hold(self, data: bytes) -> None:
+        if self._stopped:
+            return
+        if not self._held:
+            asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes > self._bytes_max:
+            self.stop()
+            self._overflow()
+
+    def _retry(self) -> None:
+        if self._transport.is_closing():
+            self.stop()
+        while self._held and self._transport.get_write_buffer_size() <= _SOCKET_BYTES:
+            data = self._held.popleft()
+            self._held_bytes -= len(data)
+            self._transport.write(data)
+        if self._held:
+            asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
+
+
+class Outboxes:
+    """The outboxes of a room. Nothing leaves before `flush`."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[Connection, Outbox] = {}
+        self._shared: list[bytes] = []
+        self._apart: dict[
+            Connection, list[bytes]
+        ] = {}  # those whose frames of this turn are not the shared ones
+
+    def add(self, connection: Connection, outbox: Outbox) -> None:
+        """From here on; what was gathered before in this turn is not for it."""
+        self._boxes[connection] = outbox
+        self._apart[connection] = []
+
+    def remove(self, connection: Connection) -> None:
+        self._boxes.pop(connection, None)
+        self._apart.pop(connection, None)
+
+    def to_all(self, frame: bytes, *, but: Collection[Connection] = ()) -> None:
+        for connection in but:
+            self._own(connection)
+        self._shared.append(frame)
+        for connection, own in self._apart.items():
+            if connection not in but:
+                own.append(frame)
+
+    def to(self, connections: Iterable[Connection], frame: bytes) -> None:
+        for connection in connections:
+            self._own(connection).append(frame)
+
+    def flush(self) -> None:
+        """One write to each connection that something is due to."""
+        if self._apart:
+            for connection, own in self._apart.items():
+                if own:
+                    self._boxes[connection].write(b"".join(own))
+        if self._shared:
+            together = b"".join(self._shared)
+            self._shared.clear()
+            apart = self._apart
+            for connection, box in self._boxes.items():
+                if connection not in apart:
+                    box.write(together)
+        self._apart.clear()
+
+    def _own(self, connection: Connection) -> list[bytes]:
+        own = self._apart.get(connection)
+        if own is None:
+            own = self._apart[connection] = list(self._shared)
+        return own
+
+
+def _header(first: int, length: int) -> bytes:
+    if length < 126:
+        return bytes((first, length))
+    if length < 65_536:
+        return _LENGTH_16(first, 126, length)
+    return _LENGTH_64(first, 127, length)

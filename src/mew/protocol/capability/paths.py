@@ -1,0 +1,138 @@
+"""JSONPath (RFC 9535) whose cost is known before it runs, and whose regular expressions are RE2's."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import re2
+from jsonpath import JSONPath, JSONPathEnvironment
+from jsonpath.filter import BaseExpression, FilterQuery, FunctionExtension, StringLiteral
+from jsonpath.function_extensions import ExpressionType, FilterFunction
+from jsonpath.segments import JSONPathRecursiveDescentSegment
+from jsonpath.selectors import Filter
+
+from .values import JSON, AmbiguousPayload, Repeated
+
+__all__ = ["Path", "PathError"]
+
+_VISITS_MAX = 50_000
+"""How many nodes a path may have to look at, at worst. Counted, not timed: every node must decide alike."""
+
+
+class PathError(Exception):
+    """The path is not a JSONPath we take, or the value is too large for it."""
+
+
+class Path:
+    """A compiled JSONPath. Raises PathError if it does not compile."""
+
+    __slots__ = ("_degree", "_query", "_weight", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            query = _ENVIRONMENT.compile(text)
+        except Exception as error:  # the parser raises more than its own kind on what it did not expect
+            raise PathError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        if not isinstance(query, JSONPath):
+            raise PathError("it joins several paths")
+        self._query = query
+        self._degree, self._weight = _cost(query)
+
+    def nodes(self, value: JSON) -> list[JSON]:
+        """What the path finds in the value.
+
+        Raises:
+            AmbiguousPayload: an object somewhere in the value repeats a key.
+            PathError: finding it might take too long.
+        """
+        allowed = int((_VISITS_MAX / self._weight) ** (1 / self._degree))
+        for count, part in enumerate(_parts(value)):
+            if isinstance(part, Repeated):
+                raise AmbiguousPayload("a capability searches a payload in which a key occurs twice")
+            if count >= allowed:
+                raise PathError(f"{self.text!r} searches at most {allowed} values")
+        return self._query.findall(value)
+
+
+def _parts(value: JSON) -> Iterator[JSON]:
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, dict):
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+
+
+def _cost(query: JSONPath) -> tuple[int, int]:
+    """The degree and weight of a query: n values take at most `weight * n ** degree` visits."""
+    degree, weight = 0, 1
+    for segment in query.segments:
+        degree += isinstance(segment, JSONPathRecursiveDescentSegment)
+        weight *= len(segment.selectors)
+        for selector in segment.selectors:
+            if isinstance(selector, Filter):
+                for inner in _queries(selector.expression):
+                    inner_degree, inner_weight = _cost(inner)
+                    degree += 0 if inner.singular_query() else inner_degree
+                    weight *= inner_weight + 1
+    return max(degree, 1), weight
+
+
+def _queries(expression: BaseExpression) -> Iterator[JSONPath]:
+    """The queries in a filter; on the way, its regular expressions are checked."""
+    if isinstance(expression, FilterQuery):
+        yield expression.path
+        return
+    if isinstance(expression, FunctionExtension) and expression.name in ("match", "search"):
+        pattern = expression.args[1]
+        if not isinstance(pattern, StringLiteral):
+            raise PathError(
+                f"the second argument of {expression.name}() must be a regular expression, written out"
+            )
+        try:
+            re2.compile(pattern.value, options=_OPTIONS)
+        except (re2.error, UnicodeError) as error:
+            raise PathError(f"{pattern.value!r} is not a regular expression of RE2") from error
+    for child in expression.children():
+        yield from _queries(child)
+
+
+class _Match(FilterFunction):
+    """RFC 9535 `match()` in linear time."""
+
+    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 the library's own form
+    return_type = ExpressionType.LOGICAL
+
+    def __call__(self, value: object, pattern: object) -> bool:
+        if not isinstance(value, str) or not isinstance(pattern, str):
+            return False
+        return re2.compile(pattern, options=_OPTIONS).fullmatch(value) is not None
+
+
+class _Search(_Match):
+    """RFC 9535 `search()` in linear time."""
+
+    def __call__(self, value: object, pattern: object) -> bool:
+        if not isinstance(value, str) or not isinstance(pattern, str):
+            return False
+        return re2.compile(pattern, options=_OPTIONS).search(value) is not None
+
+
+class _Environment(JSONPathEnvironment):
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions["match"] = _Match()
+        self.function_extensions["search"] = _Search()
+
+    def getitem(self, obj: Any, key: Any) -> Any:
+        if isinstance(obj, str):  # the library would slice a string, but only arrays have elements
+            return ""
+        return super().getitem(obj, key)
+
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 20
+_ENVIRONMENT = _Environment(strict=True)

@@ -1,0 +1,49 @@
+"""The string form of a capability (decision 002): `kind`, `kind:method` or `kind:method:name`."""
+
+from mew.protocol.errors import InvalidCapability
+
+from .values import JSON
+from .written import LENGTH_MAX
+
+__all__ = ["expanded"]
+
+_NAMED_BY = {
+    "tools/call": "name",
+    "resources/read": "uri",
+    "resources/subscribe": "uri",
+    "prompts/get": "name",
+    "completion/complete": "ref",
+}
+_KINDS_WITH_METHOD = ("mcp/request", "mcp/proposal")
+
+
+def expanded(text: str) -> dict[str, JSON]:
+    """The object that the string stands for. A `*` for the method or the name is no condition on it.
+
+    Raises:
+        InvalidCapability: the string has parts that mean nothing.
+    """
+    if len(text) > LENGTH_MAX:
+        raise InvalidCapability(f"a capability has {len(text)} characters, {LENGTH_MAX} are allowed")
+    kind, *parts = text.split(":", 2)  # no further: the name may be a URI
+    if not all((kind, *parts)):
+        raise InvalidCapability(
+            f"{text[:64]!r} has an empty part, write 'kind', 'kind:method' or 'kind:method:name'"
+        )
+    if not parts or (parts == ["*"] and kind in (*_KINDS_WITH_METHOD, "mcp/response")):
+        return {"kind": kind}
+    if kind not in _KINDS_WITH_METHOD:
+        raise InvalidCapability(
+            f"{text[:64]!r} names a method, which only {' and '.join(_KINDS_WITH_METHOD)} have;"
+            f" write {kind[:64]!r} alone, or an object with a payload"
+        )
+    method = parts[0]
+    if len(parts) == 1:
+        return {"kind": kind, "payload": {"method": method}}
+    if method not in _NAMED_BY:
+        raise InvalidCapability(
+            f"{text[:64]!r} has a third part, which only these methods take: {', '.join(_NAMED_BY)}"
+        )
+    if parts[1] == "*":
+        return {"kind": kind, "payload": {"method": method}}
+    return {"kind": kind, "payload": {"method": method, "params": {_NAMED_BY[method]: parts[1]}}}

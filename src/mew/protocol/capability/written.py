@@ -1,0 +1,162 @@
+"""From what people write to patterns: every limit and every sentence about what is wrong is here."""
+
+import math
+from collections.abc import Mapping
+
+import re2
+
+from mew.protocol.errors import InvalidCapability
+
+from .glob import Glob
+from .paths import Path, PathError
+from .pattern import ANYTHING, AnyOf, Exact, Fields, Not, Pattern, Regex, Scalar, StringPattern
+from .values import JSON, Repeated
+
+__all__ = ["LENGTH_MAX", "compiled", "normalised"]
+
+LENGTH_MAX = 4_096
+_NODES_MAX = 1_000
+_ALTERNATIVES_MAX = 256
+_DEPTH_MAX = 32
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 21
+
+
+def normalised(written: object, where: str) -> JSON:
+    """A plain copy of a written pattern, in which everything is of a kind and size that can be compiled.
+
+    Raises:
+        InvalidCapability: it is not; the message says where and why.
+    """
+    return _Copier().copy(written, where, 0)
+
+
+def compiled(written: JSON, where: str, *, in_doubt: bool) -> Pattern:
+    """The pattern that a normalised one means; `in_doubt` as in `Fields`.
+
+    Raises:
+        InvalidCapability: a part of it does not compile; the message says where and why.
+    """
+    match written:
+        case str():
+            return _string(written, where)
+        case list():
+            return AnyOf(tuple(compiled(item, where, in_doubt=in_doubt) for item in written))
+        case dict():
+            parts = [
+                (name, compiled(item, f"{where}.{_short(name)}", in_doubt=in_doubt))
+                for name, item in written.items()
+            ]
+            return Fields(
+                tuple(part for part in parts if not part[0].startswith("$")),
+                tuple((_path(name, where), pattern) for name, pattern in parts if name.startswith("$")),
+                in_doubt,
+            )
+        case _:
+            return Scalar(written)
+
+
+class _Copier:
+    """Copies one pattern and counts its nodes."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def copy(self, written: object, where: str, depth: int) -> JSON:
+        self._nodes += 1
+        if self._nodes > _NODES_MAX:
+            raise InvalidCapability(f"{where} makes the pattern larger than {_NODES_MAX} parts")
+        if depth > _DEPTH_MAX:
+            raise InvalidCapability(f"the pattern is nested deeper than {_DEPTH_MAX} levels")
+        match written:
+            case str():
+                return _bounded(written, where)
+            case bool() | int() | None:
+                return written
+            case float() if math.isfinite(written):
+                return written
+            case list() | tuple():
+                return self._array(written, where, depth)
+            case Mapping():
+                return self._object(written, where, depth)
+            case _:
+                raise InvalidCapability(f"{where} is {_name(written)}, which is not a JSON value")
+
+    def _array(self, written: list[object] | tuple[object, ...], where: str, depth: int) -> JSON:
+        if not written:
+            raise InvalidCapability(
+                f"{where} is an empty array, which nothing fits; name at least one alternative"
+            )
+        if len(written) > _ALTERNATIVES_MAX:
+            raise InvalidCapability(
+                f"{where} has {len(written)} alternatives, {_ALTERNATIVES_MAX} are allowed"
+            )
+        return [self.copy(item, f"{where}[{n}]", depth + 1) for n, item in enumerate(written)]
+
+    def _object(self, written: Mapping[object, object], where: str, depth: int) -> JSON:
+        if isinstance(written, Repeated) and written.repeated:
+            raise InvalidCapability(f"{where} has the key {_short(min(written.repeated))!r} twice")
+        copy = {}
+        for name, item in written.items():
+            if not isinstance(name, str):
+                raise InvalidCapability(f"{where} has the key {_short(repr(name))}, keys are strings")
+            _bounded(name, f"a key of {where}")
+            copy[name] = self.copy(item, f"{where}.{_short(name)}", depth + 1)
+        return copy
+
+
+def _string(text: str, where: str, depth: int = 0) -> StringPattern:
+    if text.startswith("!"):
+        if depth == _DEPTH_MAX:
+            raise InvalidCapability(f"{where} has more than {_DEPTH_MAX} '!' in a row")
+        return Not(_string(text[1:], where, depth + 1))
+    if len(text) >= 2 and text.startswith("/") and text.endswith("/"):
+        return _regex(text, where)
+    if not text.strip("*") and text:
+        return ANYTHING
+    if "*" in text or "?" in text:
+        try:
+            return Glob(text)
+        except re2.error as error:
+            raise InvalidCapability(f"{where} has too many wildcards: {_short(text)!r}") from error
+    return Exact(text)
+
+
+def _regex(text: str, where: str) -> Regex:
+    if text == "//":
+        raise InvalidCapability(f"{where} is an empty regular expression, write '*' for anything")
+    try:
+        return Regex(text, re2.compile(text[1:-1].encode(), options=_OPTIONS))
+    except (re2.error, UnicodeError) as error:
+        why = error.args[0]
+        why = why.decode("utf-8", "replace") if isinstance(why, bytes) else "it is not valid Unicode"
+        raise InvalidCapability(
+            f"{where} is not a regular expression of RE2: {_short(text)!r}: {why}"
+            " (a string that starts and ends with '/' is one)"
+        ) from error
+
+
+def _path(text: str, where: str) -> Path:
+    try:
+        return Path(text)
+    except PathError as error:
+        raise InvalidCapability(
+            f"{where} has the key {_short(text)!r}, which is not a JSONPath of RFC 9535: {error}"
+            " (a key that starts with '$' is one; for the field itself write \"$['$name']\")"
+        ) from error
+
+
+def _bounded(text: str, where: str) -> str:
+    if len(text) > LENGTH_MAX:
+        raise InvalidCapability(f"{where} has {len(text)} characters, {LENGTH_MAX} are allowed")
+    return text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 64 else text[:61] + "..."
+
+
+def _name(value: object) -> str:
+    return repr(value) if isinstance(value, float) else f"a {type(value).__name__}"

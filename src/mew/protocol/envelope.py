@@ -1,0 +1,45 @@
+"""The envelope (§3): the header every kind shares, its payload left as the bytes that came."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Final, NewType
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+__all__ = ["GATEWAY", "PROTOCOL", "Envelope", "EnvelopeId", "ParticipantId", "is_participant_id"]
+
+ParticipantId = NewType("ParticipantId", str)
+EnvelopeId = NewType("EnvelopeId", str)
+
+PROTOCOL: Final = "mew/v0.4"
+GATEWAY: Final = ParticipantId("system:gateway")
+
+_PARTICIPANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}", re.ASCII)
+_RESERVED = frozenset({"system", "gateway"})
+
+# The space remembers the ids of 65,536 envelopes: unbounded ones would be a way to fill its memory.
+_ID_CHARS_MAX: Final = 256
+
+_Name = Annotated[str, Meta(min_length=1, max_length=_ID_CHARS_MAX)]
+
+
+class Envelope(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"sender": "from"}, gc=False
+):
+    """One envelope. `sender` is `from` on the wire; fields it does not know stay in the bytes received."""
+
+    protocol: str
+    id: _Name
+    ts: Annotated[datetime, Meta(tz=True)] | UnsetType = UNSET
+    sender: _Name
+    to: tuple[str, ...] = ()
+    kind: _Name
+    correlation_id: tuple[str, ...] = ()
+    context: Annotated[str, Meta(max_length=4096)] | UnsetType = UNSET
+    payload: Raw = Raw()
+
+
+def is_participant_id(name: str) -> bool:
+    """Whether a participant may carry this id: the gateway's own names are not to be had."""
+    return _PARTICIPANT_ID.fullmatch(name) is not None and name not in _RESERVED

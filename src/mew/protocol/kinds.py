@@ -1,0 +1,365 @@
+"""Every kind of §3 and those that extend it, with the payload each carries.
+
+The gateway reads only the payloads it must act on; the rest are for whoever sends and receives them. A payload may
+hold more than its struct names. An optional field is absent, never null.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+__all__ = ["EXTENSIONS", "PAYLOADS", "RESERVED_PREFIX", "Kind", "Problem"]
+
+RESERVED_PREFIX: Final = "system/"
+
+Seconds = Annotated[float, Meta(ge=0, le=10 * 366 * 86_400)]
+Count = Annotated[int, Meta(ge=0)]
+Id = Annotated[str, Meta(min_length=1, max_length=256)]
+Capabilities = Annotated[list[Any], Meta(max_length=256)]
+Text = str | UnsetType
+
+
+class Kind:
+    """The kinds the gateway itself must know by name."""
+
+    CHAT: Final = "chat"
+    CHAT_ACKNOWLEDGE: Final = "chat/acknowledge"
+    CHAT_CANCEL: Final = "chat/cancel"
+    MCP_REQUEST: Final = "mcp/request"
+    MCP_RESPONSE: Final = "mcp/response"
+    MCP_PROPOSAL: Final = "mcp/proposal"
+    MCP_WITHDRAW: Final = "mcp/withdraw"
+    MCP_REJECT: Final = "mcp/reject"
+    REASONING_START: Final = "reasoning/start"
+    REASONING_THOUGHT: Final = "reasoning/thought"
+    REASONING_CONCLUSION: Final = "reasoning/conclusion"
+    REASONING_CANCEL: Final = "reasoning/cancel"
+    GRANT: Final = "capability/grant"
+    REVOKE: Final = "capability/revoke"
+    GRANT_ACK: Final = "capability/grant-ack"
+    INVITE: Final = "space/invite"
+    INVITE_ACK: Final = "space/invite-ack"
+    KICK: Final = "space/kick"
+    PAUSE: Final = "participant/pause"
+    RESUME: Final = "participant/resume"
+    STATUS: Final = "participant/status"
+    REQUEST_STATUS: Final = "participant/request-status"
+    FORGET: Final = "participant/forget"
+    COMPACT: Final = "participant/compact"
+    COMPACT_DONE: Final = "participant/compact-done"
+    CLEAR: Final = "participant/clear"
+    RESTART: Final = "participant/restart"
+    SHUTDOWN: Final = "participant/shutdown"
+    STREAM_REQUEST: Final = "stream/request"
+    STREAM_OPEN: Final = "stream/open"
+    STREAM_CLOSE: Final = "stream/close"
+    STREAM_GRANT_WRITE: Final = "stream/grant-write"
+    STREAM_REVOKE_WRITE: Final = "stream/revoke-write"
+    STREAM_TRANSFER: Final = "stream/transfer-ownership"
+    STREAM_WRITE_GRANTED: Final = "stream/write-granted"
+    STREAM_WRITE_REVOKED: Final = "stream/write-revoked"
+    STREAM_TRANSFERRED: Final = "stream/ownership-transferred"
+    PRESENCE: Final = "system/presence"
+    WELCOME: Final = "system/welcome"
+    ERROR: Final = "system/error"
+
+
+class _Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class Nothing(_Payload, frozen=True):
+    """No field is required."""
+
+
+# MCP (§3.1 to §3.3): JSON-RPC as MCP has it.
+
+
+class McpRequest(_Payload, frozen=True):
+    """An MCP request, or a notification when it has no `id`."""
+
+    method: str
+    jsonrpc: Literal["2.0"] | UnsetType = UNSET
+    id: str | int | UnsetType = UNSET
+    params: dict[str, Any] | UnsetType = UNSET
+
+
+class JsonRpcError(_Payload, frozen=True):
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+class McpResponse(_Payload, frozen=True):
+    """The answer to one request: `result` or `error`."""
+
+    jsonrpc: Literal["2.0"] | UnsetType = UNSET
+    id: str | int | UnsetType | None = UNSET
+    result: Any = UNSET
+    error: JsonRpcError | UnsetType = UNSET
+
+
+class McpProposal(_Payload, frozen=True):
+    """An MCP request that somebody else may make (§3.2)."""
+
+    method: str
+    params: dict[str, Any] | UnsetType = UNSET
+
+
+class Reason(_Payload, frozen=True):
+    """Why: one of the codes of §3.3.3, or any other string."""
+
+    reason: Text = UNSET
+
+
+# Chat (§3.4) and reasoning (§3.5).
+
+
+class Chat(_Payload, frozen=True):
+    text: str
+    format: Literal["plain", "markdown"] = "plain"
+
+
+class Acknowledgement(_Payload, frozen=True):
+    status: Text = UNSET
+
+
+class Reasoning(_Payload, frozen=True):
+    message: Text = UNSET
+
+
+# Space management (§3.6).
+
+
+class Grant(_Payload, frozen=True):
+    """Capabilities for `recipient`, for good or until `expires_at` or for `ttl_seconds`."""
+
+    recipient: Id
+    capabilities: Annotated[Capabilities, Meta(min_length=1)]
+    reason: Text = UNSET
+    expires_at: Annotated[datetime, Meta(tz=True)] | UnsetType = UNSET
+    ttl_seconds: Seconds | UnsetType = UNSET
+
+
+class Revoke(_Payload, frozen=True):
+    """Take back one grant by `grant_id`, or everything inside `capabilities`."""
+
+    recipient: Id
+    grant_id: Id | UnsetType = UNSET
+    capabilities: Annotated[Capabilities, Meta(min_length=1)] | UnsetType = UNSET
+    reason: Text = UNSET
+
+
+class Invite(_Payload, frozen=True):
+    participant_id: Id
+    initial_capabilities: Capabilities = []
+    email: Annotated[str, Meta(max_length=320, pattern=r"^[^\s@<>,;]+@[^\s@<>,;]+$")] | UnsetType = UNSET
+    reason: Text = UNSET
+
+
+class InviteAck(_Payload, frozen=True):
+    """The inviter's answer, and nobody else's: it holds the token."""
+
+    status: Literal["created"]
+    participant_id: str
+    token: str
+    connection_url: str
+
+
+class Kick(_Payload, frozen=True):
+    participant_id: Id
+    reason: Text = UNSET
+
+
+# Participant control (§3.9).
+
+
+class Pause(_Payload, frozen=True):
+    """Without `timeout_seconds` the pause lasts until somebody resumes."""
+
+    reason: Text = UNSET
+    timeout_seconds: Seconds | UnsetType = UNSET
+
+
+class RequestStatus(_Payload, frozen=True):
+    fields: list[str] | UnsetType = UNSET
+
+
+class Status(_Payload, frozen=True):
+    """Telemetry; further metrics are welcome, in snake_case."""
+
+    messages_in_context: Count
+    tokens: Count | UnsetType = UNSET
+    max_tokens: Count | UnsetType = UNSET
+    latency_ms: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    status: Text = UNSET
+
+
+class Forget(_Payload, frozen=True):
+    direction: Literal["oldest", "newest"]
+    entries: Count | UnsetType = UNSET
+
+
+class Compact(_Payload, frozen=True):
+    reason: Text = UNSET
+    target_tokens: Count | UnsetType = UNSET
+
+
+class CompactDone(_Payload, frozen=True):
+    status: Text = UNSET
+    freed_tokens: Count | UnsetType = UNSET
+    freed_messages: Count | UnsetType = UNSET
+    skipped: bool | UnsetType = UNSET
+    reason: Text = UNSET
+
+
+# Streams (§3.10).
+
+
+class StreamRequest(_Payload, frozen=True):
+    """All other fields are kept too, and shown in `active_streams`."""
+
+    direction: Literal["upload", "download"]
+    expected_size_bytes: Count | UnsetType = UNSET
+    description: Text = UNSET
+    target: Id | Annotated[list[Id], Meta(min_length=1, max_length=256)] | UnsetType = UNSET
+    encoding: Text = UNSET
+
+
+class StreamOpen(_Payload, frozen=True):
+    """What the request said, with what the gateway decided."""
+
+    stream_id: str
+    owner: str
+    direction: Literal["upload", "download"]
+    authorized_writers: list[str]
+    created: datetime
+    encoding: str = "binary"
+
+
+class StreamClose(_Payload, frozen=True):
+    """Names the stream by `stream_id`, or else by the `correlation_id` of its `stream/open`."""
+
+    stream_id: Id | UnsetType = UNSET
+    reason: Text = UNSET
+
+
+class StreamWriter(_Payload, frozen=True):
+    stream_id: Id
+    participant_id: Id
+
+
+class StreamTransfer(_Payload, frozen=True):
+    stream_id: Id
+    new_owner: Id
+
+
+class StreamWriters(_Payload, frozen=True):
+    stream_id: str
+    participant_id: str
+    authorized_writers: list[str]
+
+
+class StreamTransferred(_Payload, frozen=True):
+    stream_id: str
+    previous_owner: str
+    new_owner: str
+    authorized_writers: list[str]
+
+
+# What the gateway says (§3.7, §3.8).
+
+
+class Member(_Payload, frozen=True):
+    id: str
+    capabilities: list[Any] | UnsetType = UNSET
+
+
+class Presence(_Payload, frozen=True):
+    event: Literal["join", "leave"]
+    participant: Member
+
+
+class SpaceName(_Payload, frozen=True):
+    id: str
+    name: Text = UNSET
+    description: Text = UNSET
+
+
+class Welcome(_Payload, frozen=True):
+    """`resumed` answers `after`: true when everything missed follows, false when some of it is gone."""
+
+    you: Member
+    participants: list[Member]
+    active_streams: list[dict[str, Any]]
+    space: SpaceName | UnsetType = UNSET
+    resumed: bool | UnsetType = UNSET
+
+
+class Problem(_Payload, frozen=True):
+    """`error` is a stable code, `message` a sentence; the rest is what helps."""
+
+    error: str
+    message: str
+    attempted_kind: Text = UNSET
+    your_capabilities: list[Any] | UnsetType = UNSET
+    retry_after_s: float | UnsetType = UNSET
+    participant: Text = UNSET
+
+
+PAYLOADS: Final[dict[str, type[_Payload]]] = {
+    Kind.MCP_REQUEST: McpRequest,
+    Kind.MCP_RESPONSE: McpResponse,
+    Kind.MCP_PROPOSAL: McpProposal,
+    Kind.MCP_WITHDRAW: Reason,
+    Kind.MCP_REJECT: Reason,
+    Kind.REASONING_START: Reasoning,
+    Kind.REASONING_THOUGHT: Reasoning,
+    Kind.REASONING_CONCLUSION: Reasoning,
+    Kind.REASONING_CANCEL: Reason,
+    Kind.GRANT: Grant,
+    Kind.REVOKE: Revoke,
+    Kind.GRANT_ACK: Acknowledgement,
+    Kind.INVITE: Invite,
+    Kind.INVITE_ACK: InviteAck,
+    Kind.KICK: Kick,
+    Kind.PAUSE: Pause,
+    Kind.RESUME: Reason,
+    Kind.STATUS: Status,
+    Kind.REQUEST_STATUS: RequestStatus,
+    Kind.FORGET: Forget,
+    Kind.COMPACT: Compact,
+    Kind.COMPACT_DONE: CompactDone,
+    Kind.CLEAR: Nothing,
+    Kind.RESTART: Nothing,
+    Kind.SHUTDOWN: Nothing,
+    Kind.STREAM_REQUEST: StreamRequest,
+    Kind.STREAM_OPEN: StreamOpen,
+    Kind.STREAM_CLOSE: StreamClose,
+    Kind.STREAM_GRANT_WRITE: StreamWriter,
+    Kind.STREAM_REVOKE_WRITE: StreamWriter,
+    Kind.STREAM_TRANSFER: StreamTransfer,
+    Kind.STREAM_WRITE_GRANTED: StreamWriters,
+    Kind.STREAM_WRITE_REVOKED: StreamWriters,
+    Kind.STREAM_TRANSFERRED: StreamTransferred,
+    Kind.CHAT: Chat,
+    Kind.CHAT_ACKNOWLEDGE: Acknowledgement,
+    Kind.CHAT_CANCEL: Reason,
+    Kind.PRESENCE: Presence,
+    Kind.WELCOME: Welcome,
+    Kind.ERROR: Problem,
+}
+
+EXTENSIONS: Final = frozenset(
+    {
+        Kind.INVITE_ACK,
+        Kind.STREAM_GRANT_WRITE,
+        Kind.STREAM_REVOKE_WRITE,
+        Kind.STREAM_TRANSFER,
+        Kind.STREAM_WRITE_GRANTED,
+        Kind.STREAM_WRITE_REVOKED,
+        Kind.STREAM_TRANSFERRED,
+    }
+)

@@ -1,0 +1,220 @@
+"""Granting and revoking (§3.6.1, §3.6.2, §3.6.6): nobody grants more than they hold, and what they lose goes on."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from mew.protocol.capability import Capability, CapabilitySet
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import InvalidCapability, Refusal
+from mew.protocol.kinds import Grant, Kind, Revoke
+
+from . import holdings, presence
+from .decisions import Decision, Deliver, Refused, WakeAt
+from .entries import Entry, Sent
+from .state import Granted, SpaceState, signed
+
+__all__ = ["check_grant", "check_held", "check_revoke", "expire_due", "grant", "revoke", "settle"]
+
+_GRANTS_MAX: Final = 4096
+_CUTS_MAX: Final = 1024
+
+
+def check_grant(state: SpaceState, at: datetime, envelope: Envelope, asked: Grant) -> Refused | None:
+    if not holdings.is_known(state, asked.recipient):
+        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
+    if len(state.grants) >= _GRANTS_MAX:
+        return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_GRANTS_MAX} grants; revoke some")
+    expires_at = _expiry(asked, at)
+    if expires_at is not None and expires_at <= at:
+        return Refused(Refusal.INVALID_PAYLOAD, "the grant would be over before it begins")
+    return check_held(state, ParticipantId(envelope.sender), asked.capabilities)
+
+
+def check_held(state: SpaceState, giver: ParticipantId, written: list[Any]) -> Refused | None:
+    """Refuse what does not compile, and what is not proven to be inside what the giver holds."""
+    try:
+        wanted = [Capability.parse(capability) for capability in written]
+    except InvalidCapability as error:
+        return Refused(Refusal.INVALID_CAPABILITY, str(error))
+    own = holdings.held(state, giver)
+    for capability in wanted:
+        if not own.covers(capability):
+            return Refused(
+                Refusal.GRANT_EXCEEDS_OWN,
+                f"{giver!r} cannot pass on {capability.source}: it is not provably inside what {giver!r} holds",
+            )
+    return None
+
+
+def grant(state: SpaceState, entry: Entry, sent: Sent, asked: Grant) -> list[Decision]:
+    recipient = ParticipantId(asked.recipient)
+    capabilities = tuple(Capability.parse(capability) for capability in asked.capabilities)
+    expires_at = _expiry(asked, entry.at)
+    made = Granted(
+        id=EnvelopeId(sent.envelope.id),
+        by=sent.who,
+        recipient=recipient,
+        capabilities=capabilities,
+        at=entry.at,
+        expires_at=expires_at,
+        via=_chain(state, sent.who, capabilities),
+    )
+    state.grants.pop(
+        made.id, None
+    )  # a lenient sender may use an id again: the later grant stands, last in order
+    state.grants[made.id] = made
+    decisions = presence.rewelcome(state, entry, 0, recipient)
+    if expires_at is not None:
+        decisions.append(WakeAt(expires_at))
+    return decisions
+
+
+def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Revoke) -> Refused | None:
+    if not holdings.is_known(state, asked.recipient):
+        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
+    if (asked.grant_id is UNSET) == (asked.capabilities is UNSET):
+        return Refused(Refusal.INVALID_PAYLOAD, "capability/revoke names either 'grant_id' or 'capabilities'")
+    if asked.capabilities is not UNSET:
+        if len(state.cuts.get(ParticipantId(asked.recipient), ())) + len(asked.capabilities) > _CUTS_MAX:
+            return Refused(Refusal.LIMIT_REACHED, f"{asked.recipient!r} has had {_CUTS_MAX} patterns revoked")
+        try:
+            for written in asked.capabilities:
+                Capability.parse(written)
+        except InvalidCapability as error:
+            return Refused(Refusal.INVALID_CAPABILITY, str(error))
+    elif asked.grant_id is not UNSET:
+        granted = state.grants.get(EnvelopeId(asked.grant_id))
+        if granted is None or granted.recipient != asked.recipient:
+            return Refused(
+                Refusal.UNKNOWN_GRANT, f"{asked.recipient!r} holds nothing by a grant {asked.grant_id!r}"
+            )
+    return None
+
+
+def revoke(state: SpaceState, entry: Entry, sent: Sent, asked: Revoke) -> list[Decision]:
+    recipient = ParticipantId(asked.recipient)
+    cuts: tuple[Capability, ...] = ()
+    if asked.grant_id is not UNSET:
+        del state.grants[EnvelopeId(asked.grant_id)]
+    elif asked.capabilities is not UNSET:
+        cuts = tuple(Capability.parse(written) for written in asked.capabilities)
+        _cut(state, recipient, cuts)
+    decisions = presence.rewelcome(state, entry, 0, recipient)
+    return decisions + settle(state, entry, len(decisions), [recipient], cause=(sent.envelope.id,), cuts=cuts)
+
+
+def settle(
+    state: SpaceState,
+    entry: Entry,
+    n: int,
+    lost: Sequence[ParticipantId],
+    *,
+    cause: tuple[str, ...] = (),
+    cuts: tuple[Capability, ...] = (),
+) -> list[Decision]:
+    """After `lost` hold less: take back what they granted on from it, and so on down the chain.
+
+    A grant rests only on what was held before it, so one pass in the order they were made is enough, and two
+    participants cannot keep each other's grants alive. What the `cuts` leave of a grant is kept.
+    """
+    reduced = set(lost)
+    decisions: list[Decision] = []
+    for granted in tuple(state.grants.values()):
+        if granted.by not in reduced:
+            continue
+        own = holdings.held_before(state, granted.by, granted.id)
+        kept = _still_held(own, granted.capabilities, cuts)
+        if kept == granted.capabilities:
+            continue
+        if kept:
+            state.grants[granted.id] = _with(granted, kept)
+        else:
+            del state.grants[granted.id]
+            decisions.append(
+                _revoked(state, entry, n + len(decisions), granted, "the granter no longer holds it", cause)
+            )
+        reduced.add(granted.recipient)
+        decisions += presence.rewelcome(state, entry, n + len(decisions), granted.recipient)
+    return decisions
+
+
+def expire_due(state: SpaceState, entry: Entry) -> list[Decision]:
+    due = [g for g in state.grants.values() if g.expires_at is not None and g.expires_at <= entry.at]
+    decisions: list[Decision] = []
+    for granted in due:
+        if state.grants.pop(granted.id, None) is None:
+            continue  # went with a grant that expired before it
+        decisions.append(_revoked(state, entry, len(decisions), granted, "expired"))
+        decisions += presence.rewelcome(state, entry, len(decisions), granted.recipient)
+        decisions += settle(state, entry, len(decisions), [granted.recipient], cause=(granted.id,))
+    return decisions
+
+
+def _expiry(asked: Grant, at: datetime) -> datetime | None:
+    ends = [] if asked.expires_at is UNSET else [asked.expires_at]
+    if asked.ttl_seconds is not UNSET:
+        ends.append(at + timedelta(seconds=asked.ttl_seconds))
+    return min(ends, default=None)
+
+
+def _chain(
+    state: SpaceState, giver: ParticipantId, capabilities: tuple[Capability, ...]
+) -> tuple[EnvelopeId, ...]:
+    own = CapabilitySet(holdings.base(state, giver))
+    via: dict[EnvelopeId, None] = {}
+    for capability in capabilities:
+        if own.covers(capability):
+            continue
+        for granted in state.grants.values():
+            if granted.recipient == giver and CapabilitySet(granted.capabilities).covers(capability):
+                via[granted.id] = None
+                break
+    return tuple(via)
+
+
+def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...]) -> None:
+    """Carve the patterns out of all that `who` holds now; what it is granted later is not touched."""
+    state.cuts[who] = (*state.cuts.get(who, ()), *(cut for cut in cuts if cut not in state.cuts.get(who, ())))
+    for granted in tuple(state.grants.values()):
+        if granted.recipient != who:
+            continue
+        kept = holdings.narrowed(granted.capabilities, cuts)
+        if kept:
+            state.grants[granted.id] = _with(granted, kept)
+        else:
+            del state.grants[granted.id]
+
+
+def _still_held(
+    own: CapabilitySet, capabilities: tuple[Capability, ...], cuts: tuple[Capability, ...]
+) -> tuple[Capability, ...]:
+    kept: list[Capability] = []
+    for capability in capabilities:
+        if own.covers(capability):
+            kept.append(capability)
+        elif cuts:
+            kept += [rest for rest in holdings.narrowed((capability,), cuts) if own.covers(rest)]
+    return tuple(kept)
+
+
+def _with(granted: Granted, capabilities: tuple[Capability, ...]) -> Granted:
+    return Granted(
+        id=granted.id,
+        by=granted.by,
+        recipient=granted.recipient,
+        capabilities=capabilities,
+        at=granted.at,
+        expires_at=granted.expires_at,
+        via=granted.via,
+    )
+
+
+def _revoked(
+    state: SpaceState, entry: Entry, n: int, granted: Granted, reason: str, cause: tuple[str, ...] = ()
+) -> Deliver:
+    """The gateway took a grant back by itself: everyone sees it as a revocation that the gateway signs."""
+    payload = {"recipient": granted.recipient, "grant_id": granted.id, "reason": reason}
+    return Deliver(signed(state, entry, n, kind=Kind.REVOKE, payload=payload, correlation_id=cause))

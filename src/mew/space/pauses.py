@@ -1,0 +1,88 @@
+"""Pause, resume and shutdown (§3.9.1, §3.9.2, §3.9.10), enforced for the participant, whatever it connects with."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import UNSET
+
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import Refusal
+from mew.protocol.kinds import Kind, Nothing, Pause, Reason
+
+from . import holdings
+from .decisions import Decision, Refused, WakeAt
+from .entries import Entry, Sent
+from .state import Paused, SpaceState
+
+__all__ = ["check_addressed", "lift_due", "pause", "resume", "shut_down", "silenced"]
+
+_PASS_PAUSE: Final = frozenset(
+    {
+        Kind.CHAT_ACKNOWLEDGE,
+        Kind.CHAT_CANCEL,
+        Kind.REASONING_CANCEL,
+        Kind.MCP_WITHDRAW,
+        Kind.MCP_REJECT,
+        Kind.GRANT_ACK,
+        Kind.STATUS,
+        Kind.COMPACT_DONE,
+    }
+)
+_PASS_SHUTDOWN: Final = frozenset({Kind.CHAT_ACKNOWLEDGE, Kind.GRANT_ACK, Kind.STATUS})
+
+
+def silenced(state: SpaceState, at: datetime, who: ParticipantId, kind: str) -> Refused | None:
+    """Why `who` may not send this kind now, whatever it holds. Stream frames have no kind: ''."""
+    if who in state.shut_down and kind not in _PASS_SHUTDOWN:
+        return Refused(Refusal.SHUT_DOWN, f"{who!r} was shut down and may send again once it has rejoined")
+    pause = state.paused.get(who)
+    if pause is None or kind in _PASS_PAUSE or (pause.until is not None and pause.until <= at):
+        return None
+    if pause.until is None:
+        return Refused(Refusal.PAUSED, f"{who!r} is paused by {pause.by!r} until somebody resumes it")
+    left_s = (pause.until - at).total_seconds()
+    return Refused(Refusal.PAUSED, f"{who!r} is paused by {pause.by!r} for {left_s:.0f} s more", left_s)
+
+
+def check_addressed(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: Pause | Nothing
+) -> Refused | None:
+    if not envelope.to:
+        return Refused(Refusal.INVALID_PAYLOAD, f"{envelope.kind} must name in 'to' whom it is for")
+    return None
+
+
+def pause(state: SpaceState, entry: Entry, sent: Sent, asked: Pause) -> list[Decision]:
+    until = None
+    if asked.timeout_seconds is not UNSET:
+        until = entry.at + timedelta(seconds=asked.timeout_seconds)
+    for who in map(ParticipantId, sent.envelope.to):
+        if holdings.is_known(state, who):
+            state.paused[who] = Paused(EnvelopeId(sent.envelope.id), sent.who, until)
+    return [] if until is None else [WakeAt(until)]
+
+
+def resume(state: SpaceState, entry: Entry, sent: Sent, asked: Reason) -> list[Decision]:
+    """Lift the pauses of those in `to`, or the pauses that `correlation_id` names."""
+    for who in map(ParticipantId, sent.envelope.to):
+        state.paused.pop(who, None)
+    if not sent.envelope.to:
+        named = [
+            who for who, pause in state.paused.items() if pause.envelope_id in sent.envelope.correlation_id
+        ]
+        for who in named:
+            del state.paused[who]
+    return []
+
+
+def shut_down(state: SpaceState, entry: Entry, sent: Sent, asked: Nothing) -> list[Decision]:
+    for who in map(ParticipantId, sent.envelope.to):
+        if holdings.is_known(state, who):
+            state.shut_down[who] = EnvelopeId(sent.envelope.id)
+    return []
+
+
+def lift_due(state: SpaceState, at: datetime) -> None:
+    due = [who for who, pause in state.paused.items() if pause.until is not None and pause.until <= at]
+    for who in due:
+        del state.paused[who]

@@ -1,0 +1,74 @@
+"""Who is here: joining, leaving, the welcome (§3.7, §3.8.1)."""
+
+from typing import Any
+
+from mew.protocol.envelope import Envelope, ParticipantId
+from mew.protocol.kinds import Kind
+
+from . import holdings, streams
+from .decisions import Answer, Decision, Deliver
+from .entries import Connection, Entry
+from .state import SpaceState, signed
+
+__all__ = ["drop", "join", "leave", "rewelcome", "welcome"]
+
+
+def join(
+    state: SpaceState, entry: Entry, who: ParticipantId, connection: Connection, *, resumed: bool | None
+) -> list[Decision]:
+    if not holdings.is_known(state, who) or connection in state.connections:
+        return []  # kicked by an entry before this one
+    first = who not in state.members
+    state.connections[connection] = who
+    state.members[who] = state.members.get(who, 0) + 1
+    greeting = welcome(state, entry, 0, who, resumed=resumed)
+    decisions: list[Decision] = [Answer(who=who, envelope=greeting, connection=connection)]
+    if first:
+        state.shut_down.pop(who, None)
+        decisions.append(_presence(state, entry, 1, "join", who))
+    return decisions
+
+
+def leave(state: SpaceState, entry: Entry, connection: Connection) -> list[Decision]:
+    who = state.connections.pop(connection, None)
+    if who is None:
+        return []  # removed by an entry before this one
+    state.members[who] -= 1
+    if state.members[who] > 0:
+        return []
+    return drop(state, entry, 0, who)
+
+
+def drop(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> list[Decision]:
+    """The last connection of `who` is gone: show it, and close the streams it owned."""
+    del state.members[who]
+    decisions: list[Decision] = [_presence(state, entry, n, "leave", who)]
+    return decisions + streams.close_owned(state, entry, n + 1, who)
+
+
+def welcome(
+    state: SpaceState, entry: Entry, n: int, who: ParticipantId, *, resumed: bool | None = None
+) -> Envelope:
+    payload: dict[str, Any] = {
+        "you": holdings.shown(state, who),
+        "participants": [holdings.shown(state, other) for other in state.members if other != who],
+        "active_streams": [stream.shown() for stream in state.streams.values()],
+        "space": {"id": state.rules.id, "name": state.rules.name, "description": state.rules.description},
+    }
+    if resumed is not None:
+        payload["resumed"] = resumed
+    return signed(state, entry, n, kind=Kind.WELCOME, payload=payload, to=(who,))
+
+
+def rewelcome(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> list[Decision]:
+    """What `who` holds has changed: tell it the full list (§5.2: the authoritative one), where it is connected."""
+    holdings.changed(state, who)
+    if who not in state.members:
+        return []
+    return [Answer(who=who, envelope=welcome(state, entry, n, who))]
+
+
+def _presence(state: SpaceState, entry: Entry, n: int, event: str, who: ParticipantId) -> Deliver:
+    participant = holdings.shown(state, who) if event == "join" else {"id": who}
+    payload = {"event": event, "participant": participant}
+    return Deliver(signed(state, entry, n, kind=Kind.PRESENCE, payload=payload))

@@ -1,0 +1,146 @@
+"""A space as data: everything a snapshot must hold, and the envelopes the gateway signs."""
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Final, NewType
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mew.protocol.capability import Capability, CapabilitySet
+from mew.protocol.codec import encode_json
+from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, EnvelopeId, ParticipantId
+
+from .entries import Connection, Entry, Rules
+
+__all__ = [
+    "GATEWAY_ID_PREFIX",
+    "Granted",
+    "Invitation",
+    "OpenStream",
+    "Paused",
+    "SpaceState",
+    "StreamId",
+    "signed",
+]
+
+StreamId = NewType("StreamId", str)
+
+GATEWAY_ID_PREFIX: Final = "gw-"
+
+
+class Granted(Struct, frozen=True):
+    """One grant. `via`: the grants through which `by` held what it gave; empty where it held it of itself."""
+
+    id: EnvelopeId
+    by: ParticipantId
+    recipient: ParticipantId
+    capabilities: tuple[Capability, ...]
+    at: datetime
+    expires_at: datetime | None = None
+    via: tuple[EnvelopeId, ...] = ()
+
+
+class Invitation(Struct, frozen=True):
+    by: ParticipantId
+    token_hash: str
+    capabilities: tuple[Capability, ...]
+
+
+class Paused(Struct, frozen=True):
+    """`until` None: until somebody resumes."""
+
+    envelope_id: EnvelopeId
+    by: ParticipantId
+    until: datetime | None = None
+
+
+class OpenStream(Struct, frozen=True):
+    """`requested` is the payload of the request; `targets` None: everyone reads."""
+
+    id: StreamId
+    open_id: EnvelopeId
+    owner: ParticipantId
+    writers: tuple[ParticipantId, ...]
+    targets: tuple[ParticipantId, ...] | None
+    created: datetime
+    requested: dict[str, Any]
+
+    def shown(self) -> dict[str, Any]:
+        """How the welcome and `stream/open` describe it: the gateway's word over the requester's."""
+        return {
+            "encoding": "binary",
+            **self.requested,
+            "stream_id": self.id,
+            "owner": self.owner,
+            "authorized_writers": self.writers,
+            "created": self.created,
+        }
+
+
+@dataclass(slots=True)
+class SpaceState:
+    """Everything the entries so far amount to. The fields that compare are what a snapshot holds."""
+
+    seq: int = 0
+    epoch: str = ""
+    rules: Rules = field(default_factory=lambda: Rules(id=""))
+    connections: dict[Connection, ParticipantId] = field(default_factory=dict)
+    identities: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)
+    invited: dict[ParticipantId, Invitation] = field(default_factory=dict)
+    kicked: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
+    dead_tokens: dict[str, ParticipantId] = field(default_factory=dict)
+    cuts: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)
+    grants: dict[EnvelopeId, Granted] = field(default_factory=dict)
+    paused: dict[ParticipantId, Paused] = field(default_factory=dict)
+    shut_down: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
+    streams: dict[StreamId, OpenStream] = field(default_factory=dict)
+    recent: dict[EnvelopeId, ParticipantId] = field(default_factory=dict)
+    # Derived from the above, kept for speed; `holdings.changed` forgets it.
+    members: dict[ParticipantId, int] = field(default_factory=dict, compare=False, repr=False)
+    held: dict[ParticipantId, CapabilitySet] = field(default_factory=dict, compare=False, repr=False)
+    shown: dict[ParticipantId, Raw] = field(default_factory=dict, compare=False, repr=False)
+
+    def snapshot(self) -> bytes:
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
+        return msgspec.json.encode(kept, enc_hook=_capability_out)
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> "SpaceState":
+        state = msgspec.json.decode(snapshot, type=cls, dec_hook=_capability_in)
+        for who in state.connections.values():
+            state.members[who] = state.members.get(who, 0) + 1
+        return state
+
+
+def signed(
+    state: SpaceState,
+    entry: Entry,
+    n: int,
+    *,
+    kind: str,
+    payload: Any,
+    to: tuple[str, ...] = (),
+    correlation_id: tuple[str, ...] = (),
+) -> Envelope:
+    """The n-th envelope that the gateway makes of an entry: on every node the same."""
+    return Envelope(
+        protocol=PROTOCOL,
+        id=f"{GATEWAY_ID_PREFIX}{state.epoch}-{entry.seq}.{n}",
+        ts=entry.at,
+        sender=GATEWAY,
+        to=to,
+        kind=kind,
+        correlation_id=correlation_id,
+        payload=Raw(encode_json(payload)),
+    )
+
+
+def _capability_out(value: Any) -> Any:
+    assert isinstance(value, Capability), f"a snapshot cannot hold {type(value)}"
+    return value.source
+
+
+def _capability_in(kind: type, value: Any) -> Any:
+    assert kind is Capability, f"a snapshot cannot hold {kind}"
+    return Capability.parse(value)

@@ -1,0 +1,249 @@
+"""Streams (§3.10): who owns, writes and reads. Their data never enters the log; this only says where it may go."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UNSET, Struct
+
+from mew.protocol.codec import decode_json
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import Refusal
+from mew.protocol.kinds import Kind, StreamClose, StreamRequest, StreamTransfer, StreamWriter
+
+from . import holdings, pauses
+from .decisions import Decision, Deliver, Refused
+from .entries import Entry, Sent
+from .state import OpenStream, SpaceState, StreamId, signed
+
+__all__ = [
+    "Route",
+    "check_close",
+    "check_request",
+    "check_transfer",
+    "check_writer",
+    "close",
+    "close_owned",
+    "grant_write",
+    "request",
+    "revoke_write",
+    "route",
+    "transfer",
+]
+
+_OURS: Final = frozenset({"stream_id", "owner", "authorized_writers", "created"})
+
+
+class Route(Struct, frozen=True):
+    """Where a frame goes: to `targets`, or to everyone; never back to its writer."""
+
+    writer: ParticipantId
+    targets: tuple[ParticipantId, ...] | None
+
+
+def route(state: SpaceState, at: datetime, writer: ParticipantId, stream_id: str) -> Route | Refused:
+    stream = state.streams.get(StreamId(stream_id))
+    if stream is None:
+        return _unknown(stream_id)
+    if writer not in stream.writers:
+        return Refused(Refusal.NOT_STREAM_WRITER, f"{writer!r} may not write to stream {stream_id!r}")
+    return pauses.silenced(state, at, writer, "") or Route(writer, stream.targets)
+
+
+def check_request(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: StreamRequest
+) -> Refused | None:
+    if len(state.streams) >= state.rules.streams_max:
+        return Refused(
+            Refusal.LIMIT_REACHED, f"this space has {state.rules.streams_max} streams open, its limit"
+        )
+    return None
+
+
+def request(state: SpaceState, entry: Entry, sent: Sent, asked: StreamRequest) -> list[Decision]:
+    writers: tuple[ParticipantId, ...] = (sent.who,)
+    if asked.direction == "download":
+        writers = tuple(ParticipantId(who) for who in sent.envelope.to if holdings.is_known(state, who))
+    said: dict[str, Any] = decode_json(bytes(sent.envelope.payload))
+    stream = OpenStream(
+        id=StreamId(f"stream-{entry.seq}"),
+        open_id=EnvelopeId(""),
+        owner=sent.who,
+        writers=writers,
+        targets=_targets(asked),
+        created=entry.at,
+        requested={name: value for name, value in said.items() if name not in _OURS},
+    )
+    opened = signed(
+        state,
+        entry,
+        0,
+        kind=Kind.STREAM_OPEN,
+        payload=stream.shown(),
+        to=(sent.who,),
+        correlation_id=(sent.envelope.id,),
+    )
+    state.streams[stream.id] = _with(stream, open_id=EnvelopeId(opened.id))
+    return [Deliver(opened, only=_audience(state, sent.who))]
+
+
+def check_close(state: SpaceState, at: datetime, envelope: Envelope, asked: StreamClose) -> Refused | None:
+    stream = _named(state, envelope, asked)
+    if stream is None:
+        named = asked.stream_id if asked.stream_id is not UNSET else ", ".join(envelope.correlation_id)
+        return _unknown(named)
+    return _unless_owner(stream, envelope)
+
+
+def close(state: SpaceState, entry: Entry, sent: Sent, asked: StreamClose) -> list[Decision]:
+    stream = _named(state, sent.envelope, asked)
+    assert stream is not None, f"close of an unknown stream passed its check: {sent.envelope.id}"
+    del state.streams[stream.id]
+    return []
+
+
+def close_owned(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> list[Decision]:
+    """The owner is gone: the gateway closes its streams."""
+    decisions: list[Decision] = []
+    for stream in tuple(state.streams.values()):
+        if stream.owner != who:
+            continue
+        del state.streams[stream.id]
+        payload = {"stream_id": stream.id, "reason": "owner_left"}
+        cause = (stream.open_id,)
+        closed = signed(
+            state, entry, n + len(decisions), kind=Kind.STREAM_CLOSE, payload=payload, correlation_id=cause
+        )
+        decisions.append(Deliver(closed))
+    return decisions
+
+
+def check_writer(state: SpaceState, at: datetime, envelope: Envelope, asked: StreamWriter) -> Refused | None:
+    return _check_owned(state, envelope, asked.stream_id, asked.participant_id)
+
+
+def grant_write(state: SpaceState, entry: Entry, sent: Sent, asked: StreamWriter) -> list[Decision]:
+    stream = state.streams[StreamId(asked.stream_id)]
+    writers = _added(stream.writers, ParticipantId(asked.participant_id))
+    return _rewritten(state, entry, sent, asked, Kind.STREAM_WRITE_GRANTED, writers)
+
+
+def revoke_write(state: SpaceState, entry: Entry, sent: Sent, asked: StreamWriter) -> list[Decision]:
+    stream = state.streams[StreamId(asked.stream_id)]
+    writers = tuple(who for who in stream.writers if who != asked.participant_id)
+    return _rewritten(state, entry, sent, asked, Kind.STREAM_WRITE_REVOKED, writers)
+
+
+def check_transfer(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: StreamTransfer
+) -> Refused | None:
+    refused = _check_owned(state, envelope, asked.stream_id, asked.new_owner)
+    if refused is None and asked.new_owner not in state.members:
+        refused = Refused(Refusal.UNKNOWN_PARTICIPANT, f"{asked.new_owner!r} is not connected")
+    return refused
+
+
+def transfer(state: SpaceState, entry: Entry, sent: Sent, asked: StreamTransfer) -> list[Decision]:
+    """The new owner takes the old one's place, also as a writer where the old one was one."""
+    stream = state.streams[StreamId(asked.stream_id)]
+    new_owner = ParticipantId(asked.new_owner)
+    writers = stream.writers
+    if stream.owner in writers:
+        writers = _added(tuple(who for who in writers if who != stream.owner), new_owner)
+    state.streams[stream.id] = _with(stream, owner=new_owner, writers=writers)
+    payload = {
+        "stream_id": stream.id,
+        "previous_owner": stream.owner,
+        "new_owner": new_owner,
+        "authorized_writers": writers,
+    }
+    return [_told(state, entry, sent, Kind.STREAM_TRANSFERRED, payload, new_owner)]
+
+
+def _rewritten(
+    state: SpaceState,
+    entry: Entry,
+    sent: Sent,
+    asked: StreamWriter,
+    kind: str,
+    writers: tuple[ParticipantId, ...],
+) -> list[Decision]:
+    stream = state.streams[StreamId(asked.stream_id)]
+    state.streams[stream.id] = _with(stream, writers=writers)
+    payload = {
+        "stream_id": stream.id,
+        "participant_id": asked.participant_id,
+        "authorized_writers": writers,
+    }
+    return [_told(state, entry, sent, kind, payload, ParticipantId(asked.participant_id))]
+
+
+def _told(
+    state: SpaceState, entry: Entry, sent: Sent, kind: str, payload: dict[str, Any], other: ParticipantId
+) -> Deliver:
+    to = tuple(dict.fromkeys((sent.who, other)))
+    answer = signed(state, entry, 0, kind=kind, payload=payload, to=to, correlation_id=(sent.envelope.id,))
+    return Deliver(answer, only=_audience(state, *to))
+
+
+def _audience(state: SpaceState, *named: ParticipantId) -> tuple[ParticipantId, ...] | None:
+    return named if state.rules.delivery == "addressed" else None
+
+
+def _check_owned(state: SpaceState, envelope: Envelope, stream_id: str, other: str) -> Refused | None:
+    stream = state.streams.get(StreamId(stream_id))
+    if stream is None:
+        return _unknown(stream_id)
+    refused = _unless_owner(stream, envelope)
+    if refused is None and not holdings.is_known(state, other):
+        refused = Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {other!r}")
+    return refused
+
+
+def _unless_owner(stream: OpenStream, envelope: Envelope) -> Refused | None:
+    if stream.owner == envelope.sender:
+        return None
+    return Refused(
+        Refusal.NOT_STREAM_OWNER, f"stream {stream.id!r} is {stream.owner!r}'s, not {envelope.sender!r}'s"
+    )
+
+
+def _named(state: SpaceState, envelope: Envelope, asked: StreamClose) -> OpenStream | None:
+    if asked.stream_id is not UNSET:
+        return state.streams.get(StreamId(asked.stream_id))
+    for stream in state.streams.values():
+        if stream.open_id in envelope.correlation_id:
+            return stream
+    return None
+
+
+def _unknown(stream_id: str) -> Refused:
+    return Refused(Refusal.UNKNOWN_STREAM, f"there is no open stream {stream_id[:128]!r}")
+
+
+def _targets(asked: StreamRequest) -> tuple[ParticipantId, ...] | None:
+    if asked.target is UNSET:
+        return None
+    named = [asked.target] if isinstance(asked.target, str) else asked.target
+    return tuple(map(ParticipantId, named))
+
+
+def _added(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[ParticipantId, ...]:
+    return writers if who in writers else (*writers, who)
+
+
+def _with(
+    stream: OpenStream,
+    *,
+    open_id: EnvelopeId | None = None,
+    owner: ParticipantId | None = None,
+    writers: tuple[ParticipantId, ...] | None = None,
+) -> OpenStream:
+    return OpenStream(
+        id=stream.id,
+        open_id=stream.open_id if open_id is None else open_id,
+        owner=stream.owner if owner is None else owner,
+        writers=stream.writers if writers is None else writers,
+        targets=stream.targets,
+        created=stream.created,
+        requested=stream.requested,
+    )

@@ -1,0 +1,108 @@
+"""Whose token it is, and how failed attempts are slowed down."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mew.gateway.auth import AuthUnavailable, Chain, Identity, StaticTokens, Throttle, TokenSource
+from mew.gateway.tokens import TokenTable, hash_token
+from mew.protocol.envelope import ParticipantId
+
+ANN = Identity(ParticipantId("ann"), None, TokenSource.CONFIGURED)
+
+
+def static(token: str, participant: str, space: str = "s") -> StaticTokens:
+    return StaticTokens({space: TokenTable({hash_token(token): ParticipantId(participant)})})
+
+
+class Unreachable:
+    async def identify(self, token: str, space: str) -> Identity | None:
+        raise AuthUnavailable("out of reach")
+
+
+async def test_a_configured_token_says_who_one_is_in_its_space_only() -> None:
+    tokens = static("t", "ann")
+    assert await tokens.identify("t", "s") == ANN
+    assert await tokens.identify("T", "s") is None
+    assert await tokens.identify("t", "other") is None
+
+
+async def test_a_chain_asks_until_one_knows_the_token() -> None:
+    chain = Chain(static("t", "ann"), static("u", "bob"))
+    assert await chain.identify("t", "s") == ANN
+    assert await chain.identify("u", "s") == Identity(ParticipantId("bob"), None, TokenSource.CONFIGURED)
+    assert await chain.identify("v", "s") is None
+
+
+async def test_one_that_cannot_be_reached_does_not_hide_what_another_knows() -> None:
+    chain = Chain(Unreachable(), static("t", "ann"))
+    assert await chain.identify("t", "s") == ANN
+    with pytest.raises(AuthUnavailable):
+        await chain.identify("u", "s")
+
+
+def delays(throttle: Throttle, address: str, attempts: int) -> list[float]:
+    waited = []
+    for second in range(attempts):
+        waited.append(throttle.delay_s(address, float(second)))
+        throttle.failed(address, float(second))
+    return waited
+
+
+def test_five_failures_are_free_and_then_the_wait_doubles_up_to_eight_seconds() -> None:
+    assert delays(Throttle(), "192.0.2.1", 12) == [0, 0, 0, 0, 0, 0.25, 0.5, 1, 2, 4, 8, 8]
+
+
+def test_failures_are_forgotten_after_a_minute_without_one() -> None:
+    throttle = Throttle()
+    delays(throttle, "192.0.2.1", 8)  # the last at 7 s
+    assert throttle.delay_s("192.0.2.1", 66.9) == 2
+    assert throttle.delay_s("192.0.2.1", 67.0) == 0
+
+
+def test_a_success_ends_the_wait() -> None:
+    throttle = Throttle()
+    delays(throttle, "192.0.2.1", 8)
+    throttle.succeeded("192.0.2.1")
+    assert throttle.delay_s("192.0.2.1", 8.0) == 0
+
+
+def test_other_addresses_do_not_wait() -> None:
+    throttle = Throttle()
+    delays(throttle, "192.0.2.1", 8)
+    assert throttle.delay_s("192.0.2.2", 8.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("fe80::1%eth0", "fe80::2%eth0"),
+    ],
+    ids=["one /64", "IPv4 in IPv6", "with a zone"],
+)
+def test_addresses_of_one_host_count_together(one: str, other: str) -> None:
+    throttle = Throttle()
+    delays(throttle, one, 8)
+    assert throttle.delay_s(other, 8.0) == 2
+    assert throttle.delay_s("2001:db8:0:2::1", 8.0) == 0
+
+
+def test_the_memory_of_a_throttle_is_bounded_and_loses_the_oldest_first() -> None:
+    throttle = Throttle()
+    delays(throttle, "192.0.2.1", 8)
+    delays(throttle, "192.0.2.2", 8)
+    throttle.failed("192.0.2.1", 8.0)  # now the second is the oldest
+    for number in range(Throttle.ADDRESSES_MAX - 1):
+        throttle.failed(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 9.0)
+    assert throttle.delay_s("192.0.2.1", 9.0) == 4
+    assert throttle.delay_s("192.0.2.2", 9.0) == 0
+
+
+@given(st.lists(st.tuples(st.text(max_size=20), st.floats(0, 1e9)), max_size=30))
+def test_no_address_and_no_clock_upset_a_throttle(attempts: list[tuple[str, float]]) -> None:
+    throttle = Throttle()
+    for address, now in attempts:
+        throttle.failed(address, now)
+        assert 0 <= throttle.delay_s(address, now) <= Throttle.MOST_S
