@@ -4,7 +4,7 @@ from typing import Final
 
 from .errors import ProtocolError
 
-__all__ = ["is_frame", "join", "stream_of"]
+__all__ = ["is_frame", "join", "split", "stream_of"]
 
 _MARK: Final = b"#"
 _ID_BYTES_MAX: Final = 128
@@ -29,5 +29,17 @@ def stream_of(frame: bytes) -> str:
         raise ProtocolError("a stream id is ASCII") from None
 
 
+def split(frame: bytes) -> tuple[str, bytes]:
+    """The id of its stream, and the data.
+
+    Raises:
+        ProtocolError: there is no `#id#` at its start.
+    """
+    stream_id = stream_of(frame)
+    return stream_id, frame[len(stream_id) + 2 :]
+
+
 def join(stream_id: str, data: bytes) -> bytes:
-    return b"#%b#%b" % (stream_id.encode("ascii"), data)
+    frame = b"#%b#%b" % (stream_id.encode(), data)
+    assert stream_of(frame) == stream_id, f"not a stream id: {stream_id!r}"
+    return frame

@@ -10,11 +10,48 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-__all__ = ["EXTENSIONS", "PAYLOADS", "RESERVED_PREFIX", "Kind", "Problem"]
+__all__ = [
+    "PAYLOADS",
+    "RESERVED_PREFIX",
+    "Acknowledgement",
+    "Chat",
+    "Compact",
+    "CompactDone",
+    "Forget",
+    "Grant",
+    "Invite",
+    "InviteAck",
+    "JsonRpcError",
+    "Kick",
+    "Kind",
+    "McpProposal",
+    "McpRequest",
+    "McpResponse",
+    "Member",
+    "Nothing",
+    "Pause",
+    "Presence",
+    "Problem",
+    "Reason",
+    "Reasoning",
+    "RequestStatus",
+    "Revoke",
+    "SpaceName",
+    "Status",
+    "StreamClose",
+    "StreamOpen",
+    "StreamRequest",
+    "StreamTransfer",
+    "StreamTransferred",
+    "StreamWriter",
+    "StreamWriters",
+    "Welcome",
+]
 
 RESERVED_PREFIX: Final = "system/"
 
 Seconds = Annotated[float, Meta(ge=0, le=10 * 366 * 86_400)]
+Moment = Annotated[datetime, Meta(tz=True)]
 Count = Annotated[int, Meta(ge=0)]
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Capabilities = Annotated[list[Any], Meta(max_length=256)]
@@ -139,7 +176,7 @@ class Grant(_Payload, frozen=True):
     recipient: Id
     capabilities: Annotated[Capabilities, Meta(min_length=1)]
     reason: Text = UNSET
-    expires_at: Annotated[datetime, Meta(tz=True)] | UnsetType = UNSET
+    expires_at: Moment | UnsetType = UNSET
     ttl_seconds: Seconds | UnsetType = UNSET
 
 
@@ -229,13 +266,13 @@ class StreamRequest(_Payload, frozen=True):
 
 
 class StreamOpen(_Payload, frozen=True):
-    """What the request said, with what the gateway decided."""
+    """What the request said, with what the gateway decided; §3.10.2 asks only for `stream_id`."""
 
-    stream_id: str
-    owner: str
-    direction: Literal["upload", "download"]
-    authorized_writers: list[str]
-    created: datetime
+    stream_id: Id
+    owner: Text = UNSET
+    direction: Literal["upload", "download"] | UnsetType = UNSET
+    authorized_writers: list[str] | UnsetType = UNSET
+    created: Moment | UnsetType = UNSET
     encoding: str = "binary"
 
 
@@ -293,16 +330,16 @@ class Welcome(_Payload, frozen=True):
 
     you: Member
     participants: list[Member]
-    active_streams: list[dict[str, Any]]
+    active_streams: list[dict[str, Any]] | UnsetType = UNSET
     space: SpaceName | UnsetType = UNSET
     resumed: bool | UnsetType = UNSET
 
 
 class Problem(_Payload, frozen=True):
-    """`error` is a stable code, `message` a sentence; the rest is what helps."""
+    """`error` is a stable code, `message` a sentence (§3.8.2 has none); the rest is what helps."""
 
     error: str
-    message: str
+    message: Text = UNSET
     attempted_kind: Text = UNSET
     your_capabilities: list[Any] | UnsetType = UNSET
     retry_after_s: float | UnsetType = UNSET
@@ -351,15 +388,3 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.WELCOME: Welcome,
     Kind.ERROR: Problem,
 }
-
-EXTENSIONS: Final = frozenset(
-    {
-        Kind.INVITE_ACK,
-        Kind.STREAM_GRANT_WRITE,
-        Kind.STREAM_REVOKE_WRITE,
-        Kind.STREAM_TRANSFER,
-        Kind.STREAM_WRITE_GRANTED,
-        Kind.STREAM_WRITE_REVOKED,
-        Kind.STREAM_TRANSFERRED,
-    }
-)

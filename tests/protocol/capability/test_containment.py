@@ -207,7 +207,7 @@ payloads = st.none() | st.dictionaries(st.sampled_from(NAMES), values, max_size=
 SHORT_TEXTS = ["".join(chars) for size in range(6) for chars in product("ab/.", repeat=size)] + [
     "".join(chars) for size in range(5) for chars in product("a\\.x", repeat=size)
 ]
-SMALL_TEXTS = ["".join(chars) for size in range(6) for chars in product("a/.z", repeat=size)]
+SMALL_TEXTS = ["".join(chars) for size in range(6) for chars in product("a/.\\z", repeat=size)]
 small_globs = st.lists(st.sampled_from(["a", "/", ".", "*", "**", "?"]), min_size=1, max_size=3).map("".join)
 ENVELOPES = list(product(["a", "b", "a/b", "c", "..", "ab"], [[], ["a"], ["b"], ["a", "b"], ["c"]]))
 
@@ -228,7 +228,7 @@ def related(draw: st.DrawFn) -> tuple[Capability, Capability]:
     return draw(st.sampled_from([(first, second), (second, first)]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(related(), st.lists(payloads, min_size=4, max_size=12))
 def test_what_is_proven_holds_for_every_envelope(
     pair: tuple[Capability, Capability], found: list[Any]
@@ -244,7 +244,7 @@ def test_what_is_proven_holds_for_every_envelope(
         )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(strings, strings)
 def test_what_is_proven_of_strings_holds_for_every_short_string(left: str, right: str) -> None:
     a, b = parse(on_x(left)), parse(on_x(right))
@@ -258,7 +258,7 @@ def test_what_is_proven_of_strings_holds_for_every_short_string(left: str, right
         assert not fit_a & fit_b
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(small_globs, small_globs)
 def test_globs_are_decided_both_ways(left: str, right: str) -> None:
     """Not only sound: what no short string speaks against is proven."""
@@ -269,7 +269,7 @@ def test_globs_are_decided_both_ways(left: str, right: str) -> None:
     assert a.disjoint(b) or fit_a & fit_b
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(related(), st.lists(payloads, min_size=2, max_size=8))
 def test_without_is_what_fits_and_does_not_fit_the_pattern(
     pair: tuple[Capability, Capability], found: list[Any]
@@ -281,7 +281,7 @@ def test_without_is_what_fits_and_does_not_fit_the_pattern(
         assert (left is not None and allows(left, kind, to, payload)) is expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(capabilities, max_size=4), capabilities, st.lists(payloads, min_size=2, max_size=6))
 def test_a_set_fits_what_a_member_fits_and_covers_no_more(
     members: list[Capability], asked: Capability, found: list[Any]

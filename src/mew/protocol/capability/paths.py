@@ -17,6 +17,8 @@ __all__ = ["Path", "PathError"]
 _VISITS_MAX = 50_000
 """How many nodes a path may have to look at, at worst. Counted, not timed: every node must decide alike."""
 
+_VALUES_MIN = 16
+
 
 class PathError(Exception):
     """The path is not a JSONPath we take, or the value is too large for it."""
@@ -25,18 +27,22 @@ class PathError(Exception):
 class Path:
     """A compiled JSONPath. Raises PathError if it does not compile."""
 
-    __slots__ = ("_degree", "_query", "_weight", "text")
+    __slots__ = ("_query", "_values_max", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         try:
             query = _ENVIRONMENT.compile(text)
+            assert isinstance(query, JSONPath), f"{text!r} joins paths, which strict RFC 9535 has no sign for"
+            degree, weight = _cost(query)
+        except PathError:
+            raise
         except Exception as error:  # the parser raises more than its own kind on what it did not expect
             raise PathError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-        if not isinstance(query, JSONPath):
-            raise PathError("it joins several paths")
         self._query = query
-        self._degree, self._weight = _cost(query)
+        self._values_max = int((_VISITS_MAX / weight) ** (1 / degree))
+        if self._values_max < _VALUES_MIN:
+            raise PathError("it might visit too many nodes of even a small value")
 
     def nodes(self, value: JSON) -> list[JSON]:
         """What the path finds in the value.
@@ -45,12 +51,11 @@ class Path:
             AmbiguousPayload: an object somewhere in the value repeats a key.
             PathError: finding it might take too long.
         """
-        allowed = int((_VISITS_MAX / self._weight) ** (1 / self._degree))
         for count, part in enumerate(_parts(value)):
             if isinstance(part, Repeated):
                 raise AmbiguousPayload("a capability searches a payload in which a key occurs twice")
-            if count >= allowed:
-                raise PathError(f"{self.text!r} searches at most {allowed} values")
+            if count >= self._values_max:
+                raise PathError(f"{self.text!r} searches at most {self._values_max} values")
         return self._query.findall(value)
 
 

@@ -7,7 +7,18 @@ from .glob import Glob
 from .paths import Path
 from .values import JSON, AmbiguousPayload, Repeated, has_parent_segment
 
-__all__ = ["ANYTHING", "AnyOf", "Anything", "Exact", "Fields", "Not", "Pattern", "Regex", "Scalar"]
+__all__ = [
+    "ANYTHING",
+    "AnyOf",
+    "Anything",
+    "Exact",
+    "Fields",
+    "Not",
+    "Pattern",
+    "Regex",
+    "Scalar",
+    "StringPattern",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,202 @@
+"""The rules of the house that a machine can check."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import mew
+from mew.gateway.problems import STATUS
+from mew.protocol.errors import CloseCode, Refusal
+from mew.protocol.kinds import PAYLOADS
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "mew"
+REFERENCE = ROOT / "docs" / "reference"
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+IMPURE = {"time", "os", "asyncio", "random", "uuid", "logging", "secrets", "socket"}
+LINES_MAX = 400
+NOT_OURS = {"__pycache__", "node_modules", "build", "dist", "results"}
+LOCAL_PATH = re.compile(r"(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/")
+
+
+def named(module: Path) -> str:
+    return module.relative_to(SOURCE).as_posix()
+
+
+def tree(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+def exported(module: Path) -> set[str] | None:
+    for node in tree(module).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            assert len(names) == len(set(names)), names
+            return set(names)
+    return None
+
+
+def defined(module: Path) -> set[str]:
+    """The names a module binds at its top, by definition, assignment or import."""
+    names: set[str] = set()
+    for node in tree(module).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names.update(target.id for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.Import(names=imported) | ast.ImportFrom(names=imported):
+                names.update(alias.asname or alias.name for alias in imported)
+            case ast.If() | ast.Try():
+                names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+                names.update(n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef))
+    return names
+
+
+def is_pure(module: Path) -> bool:
+    package = module.relative_to(SOURCE).parts[0]
+    return package in ("protocol", "space") or (ast.get_docstring(tree(module)) or "").startswith("PURE.")
+
+
+PURE = [module for module in MODULES if is_pure(module)]
+
+
+@pytest.mark.parametrize("module", PURE, ids=named)
+def test_a_pure_module_knows_no_clock_no_chance_and_no_world(module: Path) -> None:
+    imported: set[str] = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            imported.add(node.module.partition(".")[0])
+    assert not imported & IMPURE
+
+
+@pytest.mark.parametrize("module", PURE, ids=named)
+def test_a_pure_module_does_not_ask_what_time_it_is(module: Path) -> None:
+    asked = {node.attr for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute)}
+    assert not asked & {"now", "utcnow", "today"}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=named)
+def test_a_module_is_short_and_says_what_it_is(module: Path) -> None:
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
+    assert ast.get_docstring(tree(module))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=named)
+def test_a_module_says_what_it_exports_and_has_it(module: Path) -> None:
+    own = [node for node in tree(module).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names = exported(module)
+    if any(not node.name.startswith("_") for node in own):
+        assert names, "it defines public names and has no __all__"
+    assert (names or set()) <= defined(module)
+
+
+def imports() -> Iterator[tuple[Path, Path, str]]:
+    """Who imports which name from which of our modules."""
+    for module in MODULES:
+        package = module.relative_to(SOURCE.parent).parent.parts
+        for node in ast.walk(tree(module)):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            path = SOURCE.parent.joinpath(*base, *(node.module or "").split("."))
+            source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            for alias in node.names:
+                is_module = (path / alias.name).is_dir() or (path / f"{alias.name}.py").exists()
+                if source.exists() and not is_module:
+                    yield module, source, alias.name
+
+
+def test_what_a_module_takes_from_another_is_exported_there() -> None:
+    taken = {
+        f"{named(module)} takes {name} from {named(source)}"
+        for module, source, name in imports()
+        if name not in (exported(source) or set())
+    }
+    assert not taken
+
+
+def test_the_public_api_is_this() -> None:
+    assert mew.__doc__
+    assert getattr(mew, "__all__", []) == []
+
+
+def ours() -> Iterator[Path]:
+    """The files of the project, without what tools and the gateway leave behind."""
+    for path in sorted(ROOT.iterdir()):
+        if path.is_file():
+            yield path
+        elif not path.name.startswith(".") or path.name in (".ci", ".github"):
+            yield from (
+                file
+                for file in path.rglob("*")
+                if file.is_file() and not NOT_OURS & set(file.relative_to(ROOT).parts)
+            )
+
+
+def test_no_file_knows_where_it_was_made() -> None:
+    found = []
+    for file in ours():
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # an image, a font
+        if LOCAL_PATH.search(text) or (file.name.endswith(("-lock.json", ".lock")) and '"resolved":' in text):
+            found.append(file.relative_to(ROOT).as_posix())
+    assert not found
+
+
+def test_the_readme_says_how_to_run_and_to_test() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make run" in readme
+    assert "make test" in readme
+
+
+# What the reference must tell.
+
+
+def row(page: str, first: str) -> str:
+    """The one row of a table that begins with this cell."""
+    rows = [
+        line
+        for line in (REFERENCE / page).read_text(encoding="utf-8").splitlines()
+        if line.startswith(f"| {first} |")
+    ]
+    assert len(rows) == 1, f"{page} has {len(rows)} rows for {first}"
+    return rows[0]
+
+
+@pytest.mark.parametrize("refusal", Refusal)
+def test_every_refusal_is_documented_with_its_status(refusal: Refusal) -> None:
+    assert row("errors.md", f"`{refusal}`").startswith(f"| `{refusal}` | {STATUS[refusal]} |")
+
+
+@pytest.mark.parametrize("code", CloseCode)
+def test_every_close_code_is_documented(code: CloseCode) -> None:
+    assert f"`{code.name}`" in row("errors.md", str(code.value))
+
+
+def test_every_denial_is_documented() -> None:
+    denials: dict[str, set[str]] = {}
+    for module in MODULES:
+        text = module.read_text(encoding="utf-8")
+        for status, code in re.findall(r'Denied\(\s*(\d{3}),\s*"(\w+)"', text):
+            denials.setdefault(code, set()).add(status)
+    for code, statuses in denials.items():
+        assert row("errors.md", f"`{code}`").startswith(f"| `{code}` | {', '.join(sorted(statuses))} |")
+
+
+@pytest.mark.parametrize("kind", sorted(PAYLOADS))
+def test_every_kind_is_documented_with_its_payload(kind: str) -> None:
+    payload = row("kinds.md", f"`{kind}`").split(" | ")[2]
+    for field in msgspec.structs.fields(PAYLOADS[kind]):
+        assert f"`{field.name}{'' if field.required else '?'}`" in payload
