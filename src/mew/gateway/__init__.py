@@ -1,0 +1,1 @@
+"""The server: all sockets, clocks, fresh ids and secrets."""

@@ -60,7 +60,7 @@ def complete(received: bytes, who: ParticipantId, claimed: str | None, *, new_id
         return received
     given = {"protocol": PROTOCOL, "id": new_id, "ts": ts, "from": who}
     filled: dict[str, Any] = {**given, **said}
-    if filled["from"] == claimed:
+    if claimed is not None and filled["from"] == claimed:
         filled["from"] = who
     if isinstance(filled.get("correlation_id"), str):
         filled["correlation_id"] = [filled["correlation_id"]]

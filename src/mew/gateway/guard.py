@@ -11,7 +11,7 @@ from aiohttp import web
 
 from mew.protocol.envelope import ParticipantId
 
-from .auth import Authenticator, AuthUnavailable, Throttle
+from .auth import Authenticator, AuthUnavailable, Throttle, TokenSource
 from .room import Room
 from .settings import ServerConfig
 from .tokens import hash_token
@@ -70,20 +70,34 @@ class Guard:
         Raises:
             Denied: no or an unknown token, kicked, no such space, or who knows tokens cannot be asked.
         """
-        address = self.address(request)
-        now_s = asyncio.get_running_loop().time()
-        delay_s = self._throttle.delay_s(address, now_s)
-        if delay_s:
-            await asyncio.sleep(delay_s)
-        if not token:
-            raise Denied(401, "no_token", "a bearer token is needed: 'Authorization: Bearer TOKEN'")
+        token = await self._slowed(request, token)
         room = self.room(space)
         admission = await self._identify(room, token)
         if admission is None:
-            self._throttle.failed(address, now_s)
-            raise Denied(401, "bad_token", f"this token is not one of space {room.id!r}")
-        self._throttle.succeeded(address)
+            raise self._failed(request, f"this token is not one of space {room.id!r}")
+        self._throttle.succeeded(self.address(request))
         return admission
+
+    async def admit_anywhere(self, request: web.BaseRequest, token: str | None) -> list[Admission]:
+        """Where the holder of a token may go: at least one room.
+
+        Raises:
+            Denied: no token, one that opens no room, or who knows tokens cannot be asked.
+        """
+        token = await self._slowed(request, token)
+        admissions: list[Admission] = []
+        for room in tuple(self._rooms.values()):
+            try:
+                admission = await self._identify(room, token)
+            except Denied as denied:
+                if denied.status != 403:
+                    raise
+            else:
+                admissions += [] if admission is None else [admission]
+        if not admissions:
+            raise self._failed(request, "this token opens no space here")
+        self._throttle.succeeded(self.address(request))
+        return admissions
 
     def check_origin(self, request: web.BaseRequest) -> None:
         """Browsers say which page they act for; only our own and those the operator allows may.
@@ -108,6 +122,18 @@ class Guard:
             address = hop
         return address
 
+    async def _slowed(self, request: web.BaseRequest, token: str | None) -> str:
+        delay_s = self._throttle.delay_s(self.address(request), asyncio.get_running_loop().time())
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        if not token:
+            raise Denied(401, "no_token", "a bearer token is needed: 'Authorization: Bearer TOKEN'")
+        return token
+
+    def _failed(self, request: web.BaseRequest, message: str) -> Denied:
+        self._throttle.failed(self.address(request), asyncio.get_running_loop().time())
+        return Denied(401, "bad_token", message)
+
     async def _identify(self, room: Room, token: str) -> Admission | None:
         digest = hash_token(token)
         invited = room.space.invited(digest)
@@ -122,7 +148,7 @@ class Guard:
             raise Denied(403, "kicked", "this participant was removed from the space")
         if identity is None:
             return None
-        if identity.capabilities is not None or not room.space.is_known(identity.participant):
+        if identity.source is TokenSource.JWT:
             room.identify(identity.participant, identity.capabilities)
         return Admission(room, identity.participant)
 

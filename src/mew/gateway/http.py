@@ -1,29 +1,322 @@
-"""The HTTP door (§5.3)."""
+"""The HTTP door (§5.3): envelopes in and out without a connection, and what else one may ask of a gateway."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from typing import Final, TypeAlias, TypeVar
 
 from aiohttp import web
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from .guard import Denied, Guard
+from mew.protocol.capability import Capability
+from mew.protocol.codec import encode, encode_json
+from mew.protocol.envelope import ParticipantId
+from mew.protocol.errors import InvalidCapability, Refusal
+from mew.space import Refused
+
+from . import routes, shapes
+from .guard import Admission, Denied, Guard, token_of
+from .history import Page, Query
+from .metrics import Metrics
 from .node import Node
+from .openapi import Route, document
+from .partial import complete
+from .problems import HEADERS, problem, problems, refusal
+from .proposals import proposals
+from .rate import Bucket, Buckets
+from .room import Room
+from .roster import roster
 
 __all__ = ["HttpDoor", "problems"]
 
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Shape = TypeVar("_Shape", bound=Struct)
+_Value = TypeVar("_Value")
 
-@web.middleware
-async def problems(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except Denied as denied:
-        return web.json_response({"error": denied.code, "detail": str(denied)}, status=denied.status)
+_BODY_S: Final = 30.0
+_PREFLIGHT_S: Final = 600
+_INDEX: Final = """\
+mew gateway {version}: spaces of the MEW Protocol v0.4
+
+WebSocket  GET /ws?space=NAME with 'Authorization: Bearer TOKEN'
+HTTP       POST or GET /participants/ID/messages?space=NAME with the same header
+API        GET /openapi.json
+"""
 
 
 class HttpDoor:
+    """Answers plain HTTP. One table says what there is: it is registered and documented from there."""
+
     def __init__(self, guard: Guard, node: Node) -> None:
         self._guard = guard
         self._node = node
+        self._version = version("mew-protocol")
+        self._metrics = Metrics(node, self._version, self._polls)
+        self._buckets = Buckets()
+        self._waiting: Counter[tuple[str, ParticipantId]] = Counter()
+        self._table: Mapping[Route, _Handler] = {
+            routes.POST_MESSAGE: self._post_message,
+            routes.MESSAGES: self._messages,
+            routes.SPACES: self._spaces,
+            routes.ENVELOPES: self._envelopes,
+            routes.PARTICIPANTS: self._participants,
+            routes.PROPOSALS: self._proposals,
+            routes.HEALTH: self._health,
+            routes.READY: self._ready,
+            routes.METRICS: self._scrape,
+            routes.OPENAPI: self._describe,
+            routes.INDEX: self._index,
+        }
+        self._document = encode_json(document(self._table, self._version))
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        pass
+        methods: dict[str, list[str]] = {}
+        for route, handler in self._table.items():
+            methods.setdefault(route.path, ["OPTIONS"]).append(route.method)
+            add = router.add_get if route.method == "GET" else router.add_post
+            add(route.path, self._opened(handler) if route.is_open else self._guarded(handler))
+        for path, allowed in methods.items():
+            router.add_options(path, self._guarded(_preflight(", ".join(sorted(allowed)))))
+
+    # At the door.
+
+    def _opened(self, handler: _Handler) -> _Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            request[HEADERS] = self._for_pages(request)
+            return await handler(request)
+
+        return handle
+
+    def _guarded(self, handler: _Handler) -> _Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            request[HEADERS] = {"Cache-Control": "no-store", **self._for_pages(request)}
+            self._guard.check_origin(request)
+            return await handler(request)
+
+        return handle
+
+    def _for_pages(self, request: web.Request) -> dict[str, str]:
+        """What lets a page on an origin that the operator allows read the answer (CORS)."""
+        origin, allowed = request.headers.get("Origin"), self._guard.server.allowed_origins
+        if origin is None or not {origin, "*"}.intersection(allowed):
+            return {"Vary": "Origin"}
+        return {
+            "Vary": "Origin",
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": "Retry-After",
+        }
+
+    async def _own(self, request: web.Request) -> Admission:
+        """Only with the token of the very participant the path names."""
+        admission = await self._guard.admit(request, token_of(request), request.query.get("space"))
+        named = request.match_info["participant"]
+        if admission.who != named:
+            raise Denied(
+                403, "wrong_participant", f"this token is {admission.who!r}'s, not {named[:128]!r}'s"
+            )
+        return admission
+
+    async def _in_space(self, request: web.Request) -> Admission:
+        admission = await self._guard.admit(request, token_of(request), request.match_info["space"])
+        self._charge(admission)
+        return admission
+
+    def _bucket(self, admission: Admission) -> Bucket:
+        limits = admission.room.limits
+        whose = (admission.room.id, admission.who)
+        return self._buckets.of(whose, per_second=limits.envelopes_per_second, burst=limits.burst)
+
+    def _charge(self, admission: Admission) -> None:
+        """A question costs as much as an envelope."""
+        wait_s = self._bucket(admission).take(asyncio.get_running_loop().time())
+        if wait_s:
+            raise Denied(429, Refusal.RATE_LIMITED, f"too many requests; again in {wait_s:.2f} s", wait_s)
+
+    # Envelopes in and out (§5.3).
+
+    async def _post_message(self, request: web.Request) -> web.Response:
+        admission = await self._own(request)
+        _asked(request, shapes.SpaceQuery)
+        room, who = admission.room, admission.who
+        body = await _body(request, room.limits.envelope_bytes)
+        sent = complete(body, who, new_id=str(uuid.uuid4()), ts=self._node.now())
+        outcome = await room.inject(who, sent.raw, self._bucket(admission))
+        if isinstance(outcome, Refused):
+            return refusal(who, room.space, outcome, sent.kind)
+        reply = UNSET if outcome.reply is None else Raw(encode(outcome.reply))
+        return _json(shapes.Accepted(outcome.envelope.id, "accepted", outcome.at, reply))
+
+    async def _messages(self, request: web.Request) -> web.Response:
+        admission = await self._own(request)
+        self._charge(admission)
+        asked = _asked(request, shapes.MessagesQuery)
+        history = admission.room.history
+        query = Query(
+            who=admission.who, after=_given(asked.after), since=_given(asked.since), limit=asked.limit
+        )
+        page = history.select(query)
+        if not page.records and asked.wait_s:
+            page = await self._wait(admission, query, asked.wait_s) or history.select(query)
+        return _json(shapes.MessagesPage(_raw(page), _last(page) or _known(query, page), page.complete))
+
+    async def _wait(self, admission: Admission, query: Query, wait_s: float) -> Page | None:
+        """What comes within this time, as soon as there is something for this participant."""
+        room, waiter = admission.room, (admission.room.id, admission.who)
+        if self._waiting[waiter] >= room.limits.connections_per_participant:
+            raise Denied(429, "too_many_connections", f"{admission.who!r} waits too often", retry_after_s=10)
+        self._waiting[waiter] += 1
+        try:
+            async with asyncio.timeout(wait_s):
+                while not (self._node.stopping or room.news.is_set()):
+                    first = room.history.end
+                    await room.news.wait()
+                    if not room.space.is_known(admission.who):
+                        raise Denied(403, "kicked", "this participant was removed from the space")
+                    page = room.history.select(query, first=first)
+                    if page.records:
+                        return page
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting[waiter] -= 1
+            if not self._waiting[waiter]:
+                del self._waiting[waiter]
+        return None
+
+    def _polls(self, room: Room) -> int:
+        return sum(count for (space, _), count in self._waiting.items() if space == room.id)
+
+    # A space.
+
+    async def _spaces(self, request: web.Request) -> web.Response:
+        admissions = await self._guard.admit_anywhere(request, token_of(request))
+        _asked(request, shapes.NoQuery)
+        rules = [(admission.room.space.state.rules, admission.who) for admission in admissions]
+        return _json(shapes.Spaces([shapes.SpaceShown(r.id, r.name, r.description, who) for r, who in rules]))
+
+    async def _envelopes(self, request: web.Request) -> web.Response:
+        admission = await self._in_space(request)
+        asked = _asked(request, shapes.EnvelopesQuery)
+        page = admission.room.history.select(
+            Query(
+                who=admission.who,
+                after=_given(asked.after),
+                before=_given(asked.before),
+                since=_given(asked.since),
+                until=_given(asked.until),
+                kind=_kind(asked.kind),
+                participant=_given(asked.participant),
+                correlation=_given(asked.correlation),
+                newest_first=asked.order == "desc",
+                limit=asked.limit,
+            )
+        )
+        return _json(shapes.EnvelopesPage(_raw(page), _last(page) if page.more else None, page.complete))
+
+    async def _participants(self, request: web.Request) -> web.Response:
+        admission = await self._in_space(request)
+        _asked(request, shapes.NoQuery)
+        return _json(shapes.Participants(roster(admission.room.space, self._node.now())))
+
+    async def _proposals(self, request: web.Request) -> web.Response:
+        admission = await self._in_space(request)
+        asked = _asked(request, shapes.ProposalsQuery)
+        found = proposals(record for record in admission.room.history if record.is_for(admission.who))
+        if asked.status is not UNSET:
+            found = [proposal for proposal in found if proposal.status is asked.status]
+        return _json(shapes.Proposals(found[-asked.limit :]))
+
+    # The gateway.
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return _json(shapes.Health("ok", self._version))
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        if self._node.stopping:
+            return problem(503, Refusal.UNAVAILABLE, "the gateway is stopping")
+        if self._node.failed:
+            failed = sorted(self._node.failed)
+            return problem(503, Refusal.UNAVAILABLE, f"spaces that have failed: {', '.join(failed)}")
+        return _json(shapes.Ready("ready", len(self._node.rooms)))
+
+    async def _scrape(self, request: web.Request) -> web.Response:
+        headers = {"Content-Type": Metrics.CONTENT_TYPE}
+        return web.Response(body=await self._metrics.exposition(), headers=headers)
+
+    async def _describe(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._document, content_type="application/json")
+
+    async def _index(self, request: web.Request) -> web.Response:
+        return web.Response(text=_INDEX.format(version=self._version))
+
+
+def _preflight(allowed: str) -> _Handler:
+    async def answer(request: web.Request) -> web.Response:
+        headers = {
+            "Allow": allowed,
+            "Access-Control-Allow-Methods": allowed,
+            "Access-Control-Allow-Headers": "Authorization, Content-Type",
+            "Access-Control-Max-Age": str(_PREFLIGHT_S),
+        }
+        return web.Response(status=204, headers=headers)
+
+    return answer
+
+
+async def _body(request: web.Request, bytes_max: int) -> bytes:
+    """The whole body, within the limit of an envelope and a time in which anyone can send it."""
+    too_large = Denied(413, Refusal.TOO_LARGE, f"an envelope may have {bytes_max} bytes")
+    if (request.content_length or 0) > bytes_max:
+        raise too_large
+    received = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for chunk in request.content.iter_any():
+                received += chunk
+                if len(received) > bytes_max:
+                    raise too_large
+    except TimeoutError:
+        raise Denied(408, "request_timeout", f"the body did not come within {_BODY_S:.0f} s") from None
+    except (web.RequestPayloadError, ConnectionError) as error:
+        request.content.feed_eof()  # or aiohttp would look for the rest of it, and log that it failed again
+        raise Denied(400, Refusal.MALFORMED, "the body broke off or is not encoded as it says") from error
+    return bytes(received)
+
+
+def _asked(request: web.Request, shape: type[_Shape]) -> _Shape:
+    try:
+        return shapes.read_query(request.query, shape)
+    except shapes.InvalidQuery as error:
+        raise Denied(400, "invalid_query", str(error)) from None
+
+
+def _kind(written: str | UnsetType) -> Capability | None:
+    if written is UNSET:
+        return None
+    try:
+        return Capability.parse({"kind": written})
+    except InvalidCapability as error:
+        raise Denied(400, "invalid_query", f"kind: {error}") from None
+
+
+def _given(value: _Value | UnsetType) -> _Value | None:
+    return None if isinstance(value, UnsetType) else value
+
+
+def _raw(page: Page) -> list[Raw]:
+    return [Raw(record.raw) for record in page.records]
+
+
+def _last(page: Page) -> str | None:
+    return page.records[-1].envelope.id if page.records else None
+
+
+def _known(query: Query, page: Page) -> str | None:
+    """Where to go on when nothing came: where one was, unless that is gone."""
+    return query.after if page.complete else None
+
+
+def _json(answer: Struct) -> web.Response:
+    return web.Response(body=encode_json(answer), content_type="application/json")

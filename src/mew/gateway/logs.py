@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, TextIO
 
+from aiohttp.http_exceptions import HttpProcessingError
+
 __all__ = ["LogFormat", "set_up"]
 
 
@@ -24,6 +26,15 @@ def set_up(form: LogFormat, level: str, stream: TextIO = sys.stderr) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # aiohttp's access log would write request lines; what matters of a request is logged where it is decided.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    logging.getLogger("aiohttp.server").addFilter(_without_what_was_sent)
+
+
+def _without_what_was_sent(record: logging.LogRecord) -> bool:
+    """A request that is no HTTP is theirs, not ours; aiohttp would log the very bytes, tokens and all."""
+    if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+        record.msg, record.exc_info = "not HTTP: a request from %s", None
+        record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
 
 
 class _TextLines(logging.Formatter):

@@ -30,6 +30,7 @@ class Node:
     def __init__(self, config: Config, base_url: str, trace: Trace | None = None) -> None:
         self.rooms: dict[str, Room] = {}
         self.failed: dict[str, str] = {}
+        self.stopping = False
         self._config = config
         self._base_url = base_url
         self._trace = trace
@@ -65,10 +66,10 @@ class Node:
 
     # What the server asks for.
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside, until the node is left; its failure is logged and goes no further."""
         assert self._tasks is not None, "spawn outside the node"
-        self._tasks.create_task(_guarded(coroutine))
+        return self._tasks.create_task(_guarded(coroutine))
 
     def reconfigure(self, config: Config) -> None:
         """Take over new rules; connections stay. New spaces open; one that is gone closes for those in it."""
@@ -85,6 +86,9 @@ class Node:
 
     async def dismiss(self, code: CloseCode, reason: str) -> None:
         """Say goodbye to everyone, all at once, and return when they have gone."""
+        self.stopping = True
+        for room in self.rooms.values():
+            room.news.set()  # who waits for something new need not wait longer
         guests = [guest for room in self.rooms.values() for guest in room.guests.values()]
         await asyncio.gather(*(guest.goodbye(code, reason) for guest in guests))
 

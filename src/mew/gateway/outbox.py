@@ -13,9 +13,8 @@ from mew.space import Connection
 
 __all__ = ["Outbox", "Outboxes", "binary_frame", "text_frame"]
 
-_SOCKET_BYTES: Final = (
-    256 * 1024
-)  # what may wait in the transport; the rest waits here, where it can be dropped
+# What may wait in the transport; the rest waits here, where it can be dropped.
+_SOCKET_BYTES: Final = 256 * 1024
 _RETRY_S: Final = 0.01
 
 _LENGTH_16: Final = Struct("!BBH").pack
@@ -50,10 +49,17 @@ class Outbox:
         self._stopped = False
 
     def write(self, data: bytes) -> None:
+        if self._stopped or self._transport.is_closing():
+            return
         if self._held or self._transport.get_write_buffer_size() > _SOCKET_BYTES:
             self._hold(data)
-        elif not self._stopped:
+        else:
             self._transport.write(data)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What was written and has not left yet, here and in the transport."""
+        return self._held_bytes + self._transport.get_write_buffer_size()
 
     def stop(self) -> None:
         """Write no more; what waits here is dropped."""
@@ -62,8 +68,6 @@ class Outbox:
         self._held_bytes = 0
 
     def _hold(self, data: bytes) -> None:
-        if self._stopped:
-            return
         if not self._held:
             asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
         self._held.append(data)
@@ -89,9 +93,8 @@ class Outboxes:
     def __init__(self) -> None:
         self._boxes: dict[Connection, Outbox] = {}
         self._shared: list[bytes] = []
-        self._apart: dict[
-            Connection, list[bytes]
-        ] = {}  # those whose frames of this turn are not the shared ones
+        # Those whose frames of this turn are not the shared ones.
+        self._apart: dict[Connection, list[bytes]] = {}
 
     def add(self, connection: Connection, outbox: Outbox) -> None:
         """From here on; what was gathered before in this turn is not for it."""
@@ -104,30 +107,32 @@ class Outboxes:
 
     def to_all(self, frame: bytes, *, but: Collection[Connection] = ()) -> None:
         for connection in but:
-            self._own(connection)
+            if connection in self._boxes:
+                self._own(connection)
         self._shared.append(frame)
         for connection, own in self._apart.items():
             if connection not in but:
                 own.append(frame)
 
     def to(self, connections: Iterable[Connection], frame: bytes) -> None:
+        """To these, of those that are here."""
         for connection in connections:
-            self._own(connection).append(frame)
+            if connection in self._boxes:
+                self._own(connection).append(frame)
 
     def flush(self) -> None:
-        """One write to each connection that something is due to."""
-        if self._apart:
-            for connection, own in self._apart.items():
-                if own:
-                    self._boxes[connection].write(b"".join(own))
-        if self._shared:
-            together = b"".join(self._shared)
-            self._shared.clear()
-            apart = self._apart
-            for connection, box in self._boxes.items():
+        """One write to each connection that something is due to; a reader that overflows may be removed meanwhile."""
+        apart, self._apart = self._apart, {}
+        shared, self._shared = self._shared, []
+        for connection, own in apart.items():
+            box = self._boxes.get(connection)
+            if own and box is not None:
+                box.write(b"".join(own))
+        if shared:
+            together = b"".join(shared)
+            for connection, box in tuple(self._boxes.items()):
                 if connection not in apart:
                     box.write(together)
-        self._apart.clear()
 
     def _own(self, connection: Connection) -> list[bytes]:
         own = self._apart.get(connection)

@@ -1,6 +1,10 @@
 """PURE. How fast somebody may send: a bucket that fills by itself."""
 
-__all__ = ["Bucket"]
+from collections.abc import Hashable
+from math import inf
+from typing import Final
+
+__all__ = ["Bucket", "Buckets"]
 
 
 class Bucket:
@@ -12,7 +16,7 @@ class Bucket:
         self._per_second = per_second
         self._burst = burst
         self._tokens = burst
-        self._at_s = 0.0
+        self._at_s = -inf
 
     def take(self, now_s: float) -> float:
         """Take one token; 0 if there was one, else how many seconds until there is."""
@@ -23,3 +27,20 @@ class Bucket:
             return 0.0
         self._tokens = tokens
         return (1 - tokens) / self._per_second
+
+
+class Buckets:
+    """A bucket for each of those who come and go without a connection; who was idle longest is forgotten first."""
+
+    BUCKETS_MAX: Final = 4096
+
+    def __init__(self) -> None:
+        self._buckets: dict[tuple[Hashable, float, float], Bucket] = {}
+
+    def of(self, whose: Hashable, *, per_second: float, burst: float) -> Bucket:
+        key = (whose, per_second, burst)
+        bucket = self._buckets.pop(key, None) or Bucket(per_second, burst)
+        self._buckets[key] = bucket
+        if len(self._buckets) > self.BUCKETS_MAX:
+            del self._buckets[next(iter(self._buckets))]
+        return bucket

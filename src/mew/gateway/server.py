@@ -45,6 +45,8 @@ class Gateway:
         self._stack = AsyncExitStack()
         self._node: Node
         self._guard: Guard
+        self._sockets: SocketDoor
+        self._site: web.SockSite
         self.url = ""
 
     async def __aenter__(self) -> "Gateway":
@@ -55,7 +57,10 @@ class Gateway:
 
     async def __aexit__(self, *exc: object) -> None:
         _logger.info("stopping")
-        await self._node.dismiss(CloseCode.SHUTDOWN, "the gateway is stopping; come back")
+        await self._site.stop()  # nobody new is let in while the others are seen out
+        goodbye = "the gateway is stopping; come back"
+        self._sockets.dismiss(CloseCode.SHUTDOWN, goodbye)
+        await self._node.dismiss(CloseCode.SHUTDOWN, goodbye)
         await self._stack.aclose()
 
     def reload(self) -> None:
@@ -85,15 +90,19 @@ class Gateway:
         self.url = _url(config, listener.getsockname()[1])
         self._node = await stack.enter_async_context(Node(config, _as_ws(self.url), trace))
         self._guard = Guard(self._node.rooms, authenticator, config.server)
-        runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=config.server.shutdown_grace_s)
+        self._sockets = SocketDoor(self._guard, self._node.now)
+        stack.callback(self._node.spawn(self._sockets.keep_alive()).cancel)
+        runner = web.AppRunner(
+            self._app(self._sockets), access_log=None, shutdown_timeout=config.server.shutdown_grace_s
+        )
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await web.SockSite(runner, listener, ssl_context=tls, backlog=1024).start()
+        self._site = web.SockSite(runner, listener, ssl_context=tls, backlog=1024)
+        await self._site.start()
         for note in config.notes:
             _logger.warning(note)
 
-    def _app(self) -> web.Application:
-        socket_door = SocketDoor(self._guard, self._node.spawn, self._node.now)
+    def _app(self, socket_door: SocketDoor) -> web.Application:
         http_door = HttpDoor(self._guard, self._node)
 
         @web.middleware

@@ -3,48 +3,49 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
 from mew.log.base import LogUnavailable
-from mew.protocol import frames
 from mew.protocol.envelope import EnvelopeId, ParticipantId
-from mew.protocol.errors import CloseCode, ProtocolError
-from mew.space import Connection
+from mew.protocol.errors import CloseCode, ProtocolError, Refusal
+from mew.space import Connection, Refused
 
 from . import compat
 from .guard import Admission, Denied, Guard, token_of
 from .outbox import Outbox
 from .rate import Bucket
-from .room import Room
+from .websocket import Opcode, WireError
+from .wire import Upgrade, Wire
 
 __all__ = ["SUBPROTOCOL", "SocketDoor"]
 
 _log = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = "mew.v0.4"
-_REASON_BYTES_MAX: Final = 123  # RFC 6455 §5.5: a control frame holds 125 bytes, two of them the code
+_FRAME_MARK: Final = ord("#")
+_JOIN_BYTES_MAX: Final = 4 << 20
 
 _CLOSE_FOR_STATUS: Final = {
     401: CloseCode.BAD_TOKEN,
     403: CloseCode.KICKED,
     404: CloseCode.NO_SUCH_SPACE,
+    429: CloseCode.SPACE_FULL,
     503: CloseCode.UNAVAILABLE,
 }
-
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class SocketDoor:
     """Turns requests for a WebSocket into guests of a room."""
 
-    def __init__(self, guard: Guard, spawn: Spawn, now: Callable[[], datetime]) -> None:
+    def __init__(self, guard: Guard, now: Callable[[], datetime]) -> None:
         self._guard = guard
-        self._spawn = spawn
         self._now = now
+        self._wires: set[Wire] = set()
+        self._joining: set[Wire] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection until it ends.
@@ -54,163 +55,157 @@ class SocketDoor:
         """
         self._guard.check_origin(request)
         token = token_of(request)
-        if token is None and not _may_join_by_frame(request):
-            raise Denied(401, "no_token", "a bearer token is needed: 'Authorization: Bearer TOKEN'")
-        if token is None:
+        if token is None and _may_join_by_frame(request):
             return await self._serve_by_first_frame(request)
         admission = await self._guard.admit(request, token, request.query.get("space"))
         _check_capacity(admission)
-        after = request.query.get("after")
-        socket = self._socket(admission.room)
-        await socket.prepare(request)
-        await self._serve(request, socket, admission, after=EnvelopeId(after) if after else None)
-        return socket
+        upgrade = Upgrade(request, SUBPROTOCOL)
+        await upgrade.prepare(request)
+        limits = admission.room.limits
+        wire = self._wire(request, max(limits.frame_bytes, limits.envelope_bytes))
+        if wire is not None:
+            after = request.query.get("after")
+            await self._serve(request, Guest(admission, wire, after=EnvelopeId(after) if after else None))
+        return upgrade
 
-    def _socket(self, room: Room | None) -> "Socket":
-        frame_bytes = 4 << 20 if room is None else max(room.limits.frame_bytes, room.limits.envelope_bytes)
-        return Socket(
-            protocols=(SUBPROTOCOL,),
-            heartbeat=self._guard.server.keepalive_s or None,
-            compress=False,
-            max_msg_size=frame_bytes + 1,
-            decode_text=False,
-            timeout=2.0,
-        )
+    async def keep_alive(self) -> None:
+        """Ping who has been silent; cut off who stays silent after that. Runs until cancelled."""
+        while True:
+            interval_s = self._guard.server.keepalive_s
+            await asyncio.sleep(interval_s / 2)
+            now_s = asyncio.get_running_loop().time()
+            for wire in tuple(self._wires):
+                silent_s = now_s - wire.heard_s
+                if silent_s > 2 * interval_s:
+                    wire.transport.abort()
+                elif silent_s > interval_s:
+                    wire.ping()
+
+    def dismiss(self, code: CloseCode, reason: str) -> None:
+        """Say goodbye to those who have not joined yet: no room knows of them."""
+        for wire in tuple(self._joining):
+            wire.close(code, reason)
+
+    def _wire(self, request: web.Request, bytes_max: int) -> Wire | None:
+        transport = request.transport
+        return None if transport is None else Wire(request, transport, bytes_max)
 
     async def _serve_by_first_frame(self, request: web.Request) -> web.StreamResponse:
-        socket = self._socket(None)
-        await socket.prepare(request)
+        upgrade = Upgrade(request, SUBPROTOCOL)
+        await upgrade.prepare(request)
+        wire = self._wire(request, _JOIN_BYTES_MAX)
+        if wire is None:
+            return upgrade
+        self._joining.add(wire)
         try:
             async with asyncio.timeout(self._guard.server.join_timeout_s):
-                message = await socket.receive()
-                if message.type is not WSMsgType.TEXT:
-                    return socket
+                message = await wire.first()
+                if message is None:
+                    return upgrade
                 join = compat.read_join(message.data)
                 admission = await self._guard.admit(request, join.token, join.space)
             _check_capacity(admission)
-            claimed = join.claimed
-            if claimed is not None and claimed != admission.who and admission.room.space.is_known(claimed):
-                raise Denied(403, "wrong_participant", f"the token is not {claimed!r}'s")
+            _check_claim(admission, join)
         except TimeoutError:
-            await _close(socket, CloseCode.JOIN_TIMEOUT, "no join came")
+            wire.close(CloseCode.JOIN_TIMEOUT, "no join came")
         except ProtocolError as error:
-            await _close(socket, CloseCode.BAD_JOIN, str(error))
+            wire.close(CloseCode.BAD_JOIN, str(error))
         except Denied as denied:
-            code = _CLOSE_FOR_STATUS.get(denied.status, CloseCode.BAD_JOIN)
-            if denied.code == "wrong_participant":
-                code = CloseCode.BAD_TOKEN
-            await _close(socket, code, str(denied))
+            wire.close(_CLOSE_FOR_STATUS.get(denied.status, CloseCode.BAD_JOIN), str(denied))
         else:
-            await self._serve(request, socket, admission, lenient=True, claimed=join.claimed)
-        return socket
+            self._joining.discard(wire)
+            limits = admission.room.limits
+            wire.allow(max(limits.frame_bytes, limits.envelope_bytes))
+            await self._serve(request, LenientGuest(admission, wire, join.claimed, self._now))
+        finally:
+            self._joining.discard(wire)
+        await wire.ended()
+        return upgrade
 
-    async def _serve(
-        self,
-        request: web.Request,
-        socket: "Socket",
-        admission: Admission,
-        *,
-        after: EnvelopeId | None = None,
-        lenient: bool = False,
-        claimed: str | None = None,
-    ) -> None:
-        transport = request.transport
-        if transport is None:
-            return  # gone during the handshake
-        room = admission.room
-        guest = _Guest(admission, socket, transport, self._spawn, after=after, lenient=lenient)
+    async def _serve(self, request: web.Request, guest: "Guest") -> None:
+        wire, room = guest.wire, guest.room
         where = {"space": room.id, "who": guest.who, "connection": guest.id}
         _log.info("connected", extra={**where, "address": self._guard.address(request)})
+        self._wires.add(wire)
         try:
             await room.enter(guest)
-            if lenient:
-                await self._read_lenient(room, guest, socket, claimed)
-            else:
-                await _read(room, guest, socket)
+            wire.attach(guest)
+            await wire.ended()
         except LogUnavailable:
-            await _close(socket, CloseCode.UNAVAILABLE, "the space is not available now")
+            wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
+            await wire.ended()
         finally:
             guest.outbox.stop()
+            self._wires.discard(wire)
             room.depart(guest)
-            _log.info("disconnected", extra={**where, "close_code": socket.close_code})
-
-    async def _read_lenient(self, room: Room, guest: "_Guest", socket: "Socket", claimed: str | None) -> None:
-        async for message in socket:
-            if message.type is WSMsgType.TEXT and not frames.is_frame(message.data):
-                received: bytes = message.data
-                try:
-                    if compat.is_heartbeat(received):
-                        continue
-                    new_id, ts = str(uuid.uuid4()), self._now().isoformat()
-                    received = compat.complete(received, guest.who, claimed, new_id=new_id, ts=ts)
-                except ProtocolError:
-                    pass  # the room says what is wrong with it
-                room.receive(guest, received)
-            else:
-                room.receive_frame(guest, message.data, text=message.type is WSMsgType.TEXT)
+            _log.info("disconnected", extra={**where, "close_code": wire.close_code})
 
 
-async def _read(room: Room, guest: "_Guest", socket: "Socket") -> None:
-    text = WSMsgType.TEXT
-    async for message in socket:
-        received: bytes = message.data
-        if message.type is text and received[:1] != b"#":
-            room.receive(guest, received)
-        else:
-            room.receive_frame(guest, received, text=message.type is text)
-
-
-class Socket(web.WebSocketResponse[bool]):
-    """A WebSocket that hands text over as the bytes received."""
-
-
-class _Guest:
+class Guest:
     """One connection in a room."""
 
-    def __init__(
-        self,
-        admission: Admission,
-        socket: Socket,
-        transport: asyncio.Transport,
-        spawn: Spawn,
-        *,
-        after: EnvelopeId | None,
-        lenient: bool,
-    ) -> None:
+    lenient = False
+
+    def __init__(self, admission: Admission, wire: Wire, *, after: EnvelopeId | None = None) -> None:
         limits = admission.room.limits
         self.id = Connection(uuid.uuid4().hex)
+        self.room = admission.room
         self.who: ParticipantId = admission.who
         self.after = after
-        self.lenient = lenient
         self.bucket = Bucket(limits.envelopes_per_second, limits.burst)
-        self.outbox = Outbox(transport, limits.outbox_bytes, self._fell_behind)
-        self._socket = socket
-        self._transport = transport
-        self._spawn = spawn
+        self.outbox = Outbox(wire.transport, limits.outbox_bytes, self._fell_behind)
+        self.wire = wire
+
+    def receive(self, opcode: int, data: bytes) -> None:
+        """A message: a stream frame if it begins with its mark, an envelope otherwise."""
+        if data and data[0] == _FRAME_MARK:
+            self.room.receive_frame(self, data, text=opcode == Opcode.TEXT)
+        elif opcode == Opcode.TEXT:
+            self.room.receive(self, data)
+        else:
+            self.room.turn_away(self, Refused(Refusal.MALFORMED, "an envelope travels as text, not binary"))
+
+    def broken(self, error: WireError) -> None:
+        """The client broke RFC 6455; before it is closed it is told in our words too."""
+        self.room.turn_away(self, Refused(Refusal.MALFORMED, str(error)))
+        self.room.flush()
+        self.outbox.stop()
 
     def close(self, code: CloseCode, reason: str) -> None:
-        self._spawn(self.goodbye(code, reason))
+        self.outbox.stop()
+        self.wire.close(code, reason)
 
     async def goodbye(self, code: CloseCode, reason: str) -> None:
-        """Close, and do not let a reader that reads nothing hold us up."""
-        self.outbox.stop()
-        try:
-            async with asyncio.timeout(3):
-                await _close(self._socket, code, reason)
-        except TimeoutError:
-            self._transport.abort()
+        self.close(code, reason)
+        await self.wire.ended()
 
     def _fell_behind(self) -> None:
         _log.warning("slow reader closed", extra={"who": self.who, "connection": self.id})
         self.close(CloseCode.SLOW_READER, "you read too slowly; come back with ?after=ID")
 
 
-async def _close(socket: Socket, code: CloseCode, reason: str) -> None:
-    await socket.close(code=code, message=_bounded(reason))
+class LenientGuest(Guest):
+    """One that joined by its first frame, as clients of the TypeScript implementation do."""
 
+    lenient = True
 
-def _bounded(reason: str) -> bytes:
-    return reason.encode()[:_REASON_BYTES_MAX].decode(errors="ignore").encode()
+    def __init__(
+        self, admission: Admission, wire: Wire, claimed: str | None, now: Callable[[], datetime]
+    ) -> None:
+        super().__init__(admission, wire)
+        self._claimed = claimed
+        self._now = now
+
+    def receive(self, opcode: int, data: bytes) -> None:
+        if opcode == Opcode.TEXT and data[:1] != b"#":
+            try:
+                if compat.is_heartbeat(data):
+                    return
+                new_id, ts = str(uuid.uuid4()), self._now().isoformat()
+                data = compat.complete(data, self.who, self._claimed, new_id=new_id, ts=ts)
+            except ProtocolError:
+                pass  # the room says what is wrong with it
+        super().receive(opcode, data)
 
 
 def _may_join_by_frame(request: web.Request) -> bool:
@@ -227,3 +222,10 @@ def _check_capacity(admission: Admission) -> None:
         raise Denied(
             429, "too_many_connections", f"{admission.who!r} has {own} connections", retry_after_s=10
         )
+
+
+def _check_claim(admission: Admission, join: compat.Join) -> None:
+    """An id the client made up is nobody's; another's is not to be had with this token."""
+    claimed = join.claimed
+    if claimed is not None and claimed != admission.who and admission.room.space.is_known(claimed):
+        raise Denied(401, "wrong_participant", f"the token is not {claimed!r}'s")

@@ -17,7 +17,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self._seq = 0
         self._new: list[Entry] = []
-        self._arrived = asyncio.Event()
+        self._follower: asyncio.Future[None] | None = None  # waits for something new
         self._closed = False
 
     def append(self, at: datetime, event: Event) -> None:
@@ -25,19 +25,26 @@ class MemoryLog:
             raise LogUnavailable("the log is closed")
         self._seq += 1
         self._new.append(Entry(self._seq, at, event))
-        self._arrived.set()
+        if self._follower is not None:
+            self._wake(self._follower)
 
     async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
         assert after <= self._seq, f"follow after {after}, but the log ends at {self._seq}"
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
+        loop = asyncio.get_running_loop()
+        while self._new or not self._closed:
+            if not self._new:
+                self._follower = loop.create_future()
+                await self._follower
+                continue
             batch, self._new = self._new, []
-            if batch:
-                yield batch
-            if self._closed and not self._new:
-                return
+            yield batch
 
     def close(self) -> None:
         self._closed = True
-        self._arrived.set()
+        if self._follower is not None:
+            self._wake(self._follower)
+
+    def _wake(self, follower: asyncio.Future[None]) -> None:
+        self._follower = None
+        if not follower.done():
+            follower.set_result(None)

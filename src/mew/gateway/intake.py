@@ -1,0 +1,119 @@
+"""From the doors to the log of one space. Asks the space first, so that what it would refuse stays out of the log."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from mew.log.base import Log
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import Refusal
+from mew.protocol.kinds import Kind
+from mew.space import Connection, Event, Refused, Sent, Space, Violated
+from mew.space.space import CHANGING_KINDS
+
+from .rate import Bucket
+from .tokens import hash_token
+from .trace import Trace
+
+__all__ = ["Intake"]
+
+_log = logging.getLogger(__name__)
+
+_RECORDED_PER_S: Final = 20
+_RECORDED_BURST: Final = 200
+_NOT_RECORDED: Final = frozenset({Refusal.RATE_LIMITED, Refusal.DUPLICATE_ID})
+
+
+class Intake:
+    """Settles what is random or timed and appends; the space's answer at the entry's place is what counts."""
+
+    def __init__(self, space: Space, log: Log, now: Callable[[], datetime], trace: Trace | None) -> None:
+        self._space = space
+        self._log = log
+        self._now = now
+        self._trace = trace
+        self._loop = asyncio.get_running_loop()
+        self._violations = Bucket(_RECORDED_PER_S, _RECORDED_BURST)
+        self._tokens: dict[str, str] = {}  # made for invitations on their way, by their hash
+        self.unsettled = 0
+        """Entries on their way that can change what the space allows."""
+        self.settled = 0
+        """Those that have come round."""
+
+    def submit(
+        self,
+        envelope: Envelope,
+        raw: bytes,
+        bucket: Bucket,
+        connection: Connection | None = None,
+        *,
+        lenient: bool = False,
+    ) -> Refused | None:
+        """Append an envelope, or say why not."""
+        wait_s = bucket.take(self._loop.time())
+        if wait_s:
+            return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.2f} s", wait_s)
+        at = self._now()
+        if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
+            refused = self._space.refusal(at, envelope, lenient=lenient)
+            if refused is not None:
+                return refused
+        if self._trace is not None:
+            self._trace.received(self._space.state.rules.id, envelope)
+        token_hash = ""
+        if envelope.kind in CHANGING_KINDS:
+            self.unsettled += 1
+            if envelope.kind == Kind.INVITE:
+                token_hash = self._make_token()
+        self._log.append(at, Sent(envelope, raw, connection, lenient, token_hash))
+        return None
+
+    def append(self, event: Event) -> None:
+        """Something other than an envelope happened.
+
+        Raises:
+            LogUnavailable: it was not taken.
+        """
+        if _may_change(event):
+            self.unsettled += 1
+        self._log.append(self._now(), event)
+
+    def applied(self, event: Event) -> None:
+        """An event has come round."""
+        if self.unsettled and _may_change(event):
+            self.unsettled -= 1
+            self.settled += 1
+
+    def token(self, sent: Sent) -> str | None:
+        """The token made here for an invitation; None if another node made it."""
+        return self._tokens.get(sent.token_hash)
+
+    def forget_token(self, sent: Sent) -> None:
+        self._tokens.pop(sent.token_hash, None)
+
+    def record(self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused) -> None:
+        """Note in the log that a rule said no, without what was sent, and not too often (§7.3)."""
+        space = self._space.state.rules.id
+        if self._trace is not None:
+            self._trace.refused(space, who, envelope_id or "", kind, refused)
+        if not kind or refused.refusal in _NOT_RECORDED:
+            return
+        if self._violations.take(self._loop.time()) == 0:
+            where = {"space": space, "who": who, "kind": kind, "refusal": str(refused.refusal)}
+            _log.info("refused", extra=where)
+            self.append(Violated(who, envelope_id or EnvelopeId(""), kind, refused.refusal))
+
+    def _make_token(self) -> str:
+        token = secrets.token_urlsafe(32)
+        token_hash = hash_token(token)
+        self._tokens[token_hash] = token
+        return token_hash
+
+
+def _may_change(event: Event) -> bool:
+    if isinstance(event, Sent):
+        return event.envelope.kind in CHANGING_KINDS
+    return not isinstance(event, Violated)

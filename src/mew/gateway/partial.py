@@ -1,0 +1,40 @@
+"""PURE. An envelope over HTTP may leave out what the gateway knows (§5.3): `protocol`, `id`, `ts` and `from`."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from mew.protocol.codec import decode_json, encode_json, fields_in
+from mew.protocol.envelope import PROTOCOL, ParticipantId
+from mew.protocol.errors import ProtocolError
+
+__all__ = ["Completed", "complete"]
+
+_BLANK: Final = b" \t\r\n"
+
+
+class Completed(Struct, frozen=True):
+    """The bytes to go on with, and the kind they name, for what may have to be said about them."""
+
+    raw: bytes
+    kind: str
+
+
+def complete(received: bytes, who: ParticipantId, *, new_id: str, ts: datetime) -> Completed:
+    """Put what is missing in front, every byte received kept: a field given twice stays so, and is refused.
+
+    Nothing is missing: the bytes as they came. No JSON object: the same; the room says what is wrong with it.
+    """
+    try:
+        fields = fields_in(received)
+        kind = decode_json(bytes(fields["kind"])) if "kind" in fields else ""
+    except ProtocolError:
+        return Completed(received, "")
+    given = {"protocol": PROTOCOL, "id": new_id, "ts": ts, "from": who}
+    missing = {name: value for name, value in given.items() if name not in fields}
+    raw = received
+    if missing:
+        rest = received.lstrip(_BLANK).removeprefix(b"{")
+        raw = encode_json(missing).removesuffix(b"}") + (b"," if fields else b"") + rest
+    return Completed(raw, kind[:256] if isinstance(kind, str) else "")

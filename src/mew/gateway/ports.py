@@ -1,0 +1,60 @@
+"""Where a room meets the rest: what it needs of the world, a connection as it sees it, what it tells the doors."""
+
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import CloseCode
+from mew.space import Connection
+
+from .outbox import Outbox
+from .rate import Bucket
+
+__all__ = ["Accepted", "Counts", "Guest", "Shell"]
+
+
+class Shell(Protocol):
+    """What a room needs of the world."""
+
+    def now(self) -> datetime: ...
+
+    def invite_by_mail(self, to: str, space: str, ack: Envelope) -> None:
+        """Send what the inviter was answered, without waiting for it."""
+
+    def connection_url(self, space: str) -> str: ...
+
+
+class Guest(Protocol):
+    """A connection, as the room sees it."""
+
+    id: Connection
+    who: ParticipantId
+    outbox: Outbox
+    bucket: Bucket
+    after: EnvelopeId | None
+    lenient: bool
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        """Say goodbye and close, without waiting for it."""
+
+    async def goodbye(self, code: CloseCode, reason: str) -> None:
+        """The same, and wait until it is gone."""
+
+
+class Accepted(Struct, frozen=True):
+    """An envelope is in the space, where it stands, and what the gateway answered to it."""
+
+    envelope: Envelope
+    at: datetime
+    reply: Envelope | None = None
+
+
+class Counts:
+    """What the room did so far, for the metrics."""
+
+    __slots__ = ("delivered", "frames", "received", "refused")
+
+    def __init__(self) -> None:
+        self.received = self.refused = self.delivered = self.frames = 0

@@ -1,0 +1,190 @@
+"""PURE. What the HTTP door may be asked and what it answers: each shape is both checked and documented."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from .proposals import Proposal, Status
+from .roster import ParticipantShown
+
+__all__ = [
+    "Accepted",
+    "EnvelopesPage",
+    "EnvelopesQuery",
+    "Health",
+    "InvalidQuery",
+    "MessagesPage",
+    "MessagesQuery",
+    "NoQuery",
+    "Participants",
+    "Problem",
+    "Proposals",
+    "ProposalsQuery",
+    "Ready",
+    "SpaceQuery",
+    "SpaceShown",
+    "Spaces",
+    "read_query",
+]
+
+WAIT_S_MAX: Final = 60
+
+Asked = TypeVar("Asked", bound=Struct)
+
+_LOST_PLUS: Final = re.compile(r" (?=\d\d:\d\d$)")
+_PLACE: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
+
+_Id = Annotated[str, Meta(min_length=1, max_length=256)]
+_Space = Annotated[str, Meta(description="Which space; may be left out where the gateway serves one.")]
+_Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many; fewer where they are large.")]
+_Since = Annotated[
+    datetime, Meta(tz=True, description="Shown at this moment (RFC 3339, the gateway's time) or later.")
+]
+_Until = Annotated[datetime, Meta(tz=True, description="Shown at this moment or before.")]
+_After = Annotated[_Id, Meta(description="Shown after the envelope with this id.")]
+_Shown = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Envelope"})]
+
+
+class _Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class NoQuery(_Query, frozen=True):
+    pass
+
+
+class SpaceQuery(_Query, frozen=True):
+    space: _Space | UnsetType = UNSET
+
+
+class MessagesQuery(SpaceQuery, frozen=True):
+    after: _After | UnsetType = UNSET
+    since: _Since | UnsetType = UNSET
+    limit: _Limit = 100
+    wait_s: Annotated[
+        float, Meta(ge=0, le=WAIT_S_MAX, description="Where there is nothing, wait so long for something.")
+    ] = 0
+
+
+class EnvelopesQuery(_Query, frozen=True):
+    after: _After | UnsetType = UNSET
+    before: Annotated[_Id, Meta(description="Shown before the envelope with this id.")] | UnsetType = UNSET
+    since: _Since | UnsetType = UNSET
+    until: _Until | UnsetType = UNSET
+    kind: (
+        Annotated[str, Meta(min_length=1, max_length=256, description="A kind, or a pattern like `mcp/*`.")]
+        | UnsetType
+    ) = UNSET
+    participant: Annotated[_Id, Meta(description="Whose envelopes.")] | UnsetType = UNSET
+    correlation: (
+        Annotated[
+            _Id,
+            Meta(
+                description="All that hangs together with this envelope through `correlation_id`, in both directions."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    order: Annotated[Literal["asc", "desc"], Meta(description="`asc`: oldest first.")] = "asc"
+    limit: _Limit = 100
+
+
+class ProposalsQuery(_Query, frozen=True):
+    status: Annotated[Status, Meta(description="Only those that stand so.")] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=1000, description="The newest so many.")] = 100
+
+
+class Accepted(Struct, frozen=True):
+    """`timestamp` is the gateway's; `reply`: what the gateway itself answered, where it did."""
+
+    id: str
+    status: Literal["accepted"]
+    timestamp: datetime
+    reply: _Shown | UnsetType = UNSET
+
+
+class MessagesPage(Struct, frozen=True):
+    """`next` goes into `after` to go on; not `complete`: some that came before these are gone."""
+
+    messages: list[_Shown]
+    next: str | None
+    complete: bool
+
+
+class EnvelopesPage(Struct, frozen=True):
+    """`next` goes into `after` (`before` with `order=desc`); null: there are no more."""
+
+    envelopes: list[_Shown]
+    next: str | None
+    complete: bool
+
+
+class Participants(Struct, frozen=True):
+    participants: list[ParticipantShown]
+
+
+class Proposals(Struct, frozen=True):
+    proposals: list[Proposal]
+
+
+class SpaceShown(Struct, frozen=True):
+    """`participant`: who one is there, with this token."""
+
+    id: str
+    name: str
+    description: str
+    participant: str
+
+
+class Spaces(Struct, frozen=True):
+    spaces: list[SpaceShown]
+
+
+class Health(Struct, frozen=True):
+    status: Literal["ok"]
+    version: str
+
+
+class Ready(Struct, frozen=True):
+    status: Literal["ready"]
+    spaces: int
+
+
+class Problem(Struct, frozen=True):
+    """RFC 9457. `error` is a stable code, `detail` a sentence; the rest is what helps."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    error: str
+    attempted_kind: str | UnsetType = UNSET
+    your_capabilities: list[Any] | UnsetType = UNSET
+    retry_after_s: float | UnsetType = UNSET
+
+
+class InvalidQuery(ValueError):
+    """What is wrong with a query string, and where."""
+
+
+def read_query(query: Mapping[str, str], shape: type[Asked]) -> Asked:
+    """Read a query string; one that asks for what there is not gets no answer to another question.
+
+    Raises:
+        InvalidQuery: an unknown parameter, one given twice, or a wrong value.
+    """
+    given = dict(query)
+    if len(given) != len(query):
+        raise InvalidQuery("a parameter is given twice")
+    for name in {"since", "until"} & given.keys():
+        given[name] = _LOST_PLUS.sub("+", given[name])  # unescaped, the plus of an offset arrives as a space
+    try:
+        return msgspec.convert(given, shape, strict=False)
+    except msgspec.ValidationError as error:
+        place = _PLACE.fullmatch(str(error))
+        what = str(error).replace("Object contains unknown field", "there is no parameter")
+        raise InvalidQuery(what if place is None else f"{place[2]}: {place[1]}") from None

@@ -1,0 +1,167 @@
+"""One upgraded connection: bytes in, messages on, and how it ends. aiohttp feeds it what the transport receives."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import logging
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from .guard import Denied
+from .websocket import Message, Opcode, Reader, WireError, close_code, close_frame, ping, pong
+
+__all__ = ["Upgrade", "Wire"]
+
+_log = logging.getLogger(__name__)
+
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_CLOSE_S: Final = 3.0
+_NORMAL: Final = 1000
+_ABNORMAL: Final = 1006
+_INTERNAL: Final = 1011
+
+
+class Upgrade(web.StreamResponse):
+    """The answer that makes a request a WebSocket (RFC 6455 §4.2.2)."""
+
+    def __init__(self, request: web.Request, subprotocol: str) -> None:
+        """Answers with `subprotocol` where the client offers it.
+
+        Raises:
+            Denied: it is no proper request for a WebSocket.
+        """
+        super().__init__(status=101, headers={"Upgrade": "websocket", "Connection": "Upgrade"})
+        self.headers["Sec-WebSocket-Accept"] = _accept(request)
+        offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+        if subprotocol in offered:
+            self.headers["Sec-WebSocket-Protocol"] = subprotocol
+        self.force_close()
+
+
+class Listener(Protocol):
+    """Who takes the messages of a connection."""
+
+    def receive(self, opcode: int, data: bytes) -> None: ...
+
+    def broken(self, error: WireError) -> None:
+        """The client broke RFC 6455; the connection is closed after this."""
+
+
+class Wire:
+    """Reads messages and passes them on; answers pings and closes.
+
+    Before `attach` messages wait: nothing is lost, and the client is held back after the first.
+    """
+
+    def __init__(self, request: web.Request, transport: asyncio.Transport, bytes_max: int) -> None:
+        self.transport = transport
+        self.close_code = _ABNORMAL
+        self.heard_s = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        self._reader = Reader(bytes_max)
+        self._listener: Listener | None = None
+        self._early: list[Message] = []
+        self._arrived = asyncio.Event()
+        self._ended = self._loop.create_future()
+        self._closing = False
+        request.protocol.set_parser(self)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
+        if transport.is_closing():
+            self.feed_eof()
+
+    async def first(self) -> Message | None:
+        """The first message; None if the connection ended before it."""
+        await self._arrived.wait()
+        return self._early.pop(0) if self._early else None
+
+    def attach(self, listener: Listener) -> None:
+        """From here on the listener is handed every message."""
+        self._listener = listener
+        early, self._early = self._early, []
+        for opcode, data in early:
+            listener.receive(opcode, data)
+        self.transport.resume_reading()
+
+    def allow(self, bytes_max: int) -> None:
+        """From here on messages may have this many bytes."""
+        self._reader.bytes_max = bytes_max
+
+    async def ended(self) -> None:
+        """Return when the connection is gone."""
+        await self._ended
+
+    def close(self, code: int, reason: str = "") -> None:
+        """Start to close; a client that does not answer in time is cut off."""
+        if self._closing or self.transport.is_closing():
+            return
+        self._closing = True
+        self.close_code = code
+        self.transport.write(close_frame(code, reason))
+        self.transport.resume_reading()  # its answer, where messages were held back
+        self._loop.call_later(_CLOSE_S, self.transport.abort)
+
+    def ping(self) -> None:
+        if not self._closing and not self.transport.is_closing():
+            self.transport.write(ping())
+
+    # What aiohttp calls.
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self.heard_s = self._loop.time()
+        try:
+            self._pass_on(self._reader.feed(data))
+        except WireError as error:
+            self._pass_on(error.before)  # however the bytes were cut on their way
+            if self._listener is not None and not self._closing:
+                self._listener.broken(error)
+            self.close(error.code, str(error))
+        except Exception:
+            _log.exception("a message could not be handled")
+            self.close(_INTERNAL, "the gateway failed on this message")
+        return False, b""
+
+    def feed_eof(self) -> None:
+        self._closing = True
+        self._arrived.set()
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def _pass_on(self, messages: list[Message]) -> None:
+        listener = self._listener
+        for opcode, payload in messages:
+            if opcode & 0x8:
+                self._control(opcode, payload)
+            elif self._closing:
+                pass
+            elif listener is not None:
+                listener.receive(opcode, payload)
+            else:
+                self._keep(Message(opcode, payload))
+
+    def _control(self, opcode: int, data: bytes) -> None:
+        if opcode == Opcode.PING and not self._closing:
+            self.transport.write(pong(data))
+        elif opcode == Opcode.CLOSE:
+            if not self._closing:
+                self.close_code = close_code(data)
+                self._closing = True
+                self.transport.write(close_frame(self.close_code if data else _NORMAL))
+                self._loop.call_later(_CLOSE_S, self.transport.abort)
+            self.transport.close()
+
+    def _keep(self, message: Message) -> None:
+        self._early.append(message)
+        self._arrived.set()
+        self.transport.pause_reading()
+
+
+def _accept(request: web.Request) -> str:
+    key = request.headers.get("Sec-WebSocket-Key", "")
+    try:
+        whole = len(base64.b64decode(key, validate=True)) == 16
+    except binascii.Error:
+        whole = False
+    if request.method != "GET" or not whole or request.headers.get("Sec-WebSocket-Version") != "13":
+        raise Denied(400, "bad_handshake", "not a WebSocket handshake as RFC 6455 has it, version 13")
+    return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
