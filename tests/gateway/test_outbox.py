@@ -139,8 +139,8 @@ def test_a_frame_for_all_but_some_is_kept_from_those_alone() -> None:
     outboxes = Outboxes()
     a, b, c = readers(outboxes, A, B, C)
     outboxes.to_all(b"1")
-    outboxes.to_all(b"2", but=[A, B])
-    outboxes.to_all(b"3", but=[B])
+    outboxes.to_all_but([A, B], b"2")
+    outboxes.to_all_but([B], b"3")
     outboxes.to_all(b"4")
     outboxes.flush()
     assert (a.writes, b.writes, c.writes) == ([b"134"], [b"14"], [b"1234"])
@@ -149,7 +149,7 @@ def test_a_frame_for_all_but_some_is_kept_from_those_alone() -> None:
 def test_a_frame_kept_from_the_only_one_there_is_sent_to_none() -> None:
     outboxes = Outboxes()
     (a,) = readers(outboxes, A)
-    outboxes.to_all(b"1", but=[A])
+    outboxes.to_all_but([A], b"1")
     outboxes.flush()
     assert a.writes == []
 
@@ -185,7 +185,7 @@ def test_frames_for_who_is_not_there_are_dropped() -> None:
     a, b = readers(outboxes, A, B)
     outboxes.remove(A)
     outboxes.to([A, C, B], b"1")
-    outboxes.to_all(b"2", but=[A, C])
+    outboxes.to_all_but([A, C], b"2")
     outboxes.flush()
     assert (a.writes, b.writes) == ([], [b"12"])
 
@@ -232,7 +232,7 @@ def test_each_gets_what_was_due_to_it_in_order_and_once(acts: list[tuple[str, se
         frame = b"<%d>" % n
         match act:
             case "all":
-                outboxes.to_all(frame, but=who)
+                outboxes.to_all_but(who, frame)
                 plain.put(plain.due.keys() - who, frame)
             case "to":
                 outboxes.to(who, frame)

@@ -154,7 +154,10 @@ class Guard:
 
     def _is_own(self, origin: str, request: web.BaseRequest) -> bool:
         """The page came from this very address. A name that merely points here (DNS rebinding) is not ours."""
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:  # brackets without an address
+            return False
         if parts.scheme not in ("http", "https") or parts.netloc.lower() != request.host.lower():
             return False
         name = parts.hostname or ""

@@ -36,6 +36,8 @@ class Intake:
         self._now = now
         self._trace = trace
         self._loop = asyncio.get_running_loop()
+        self._turn_s = -1.0
+        self._at = now()
         self._violations = Bucket(_RECORDED_PER_S, _RECORDED_BURST)
         self._tokens: dict[str, str] = {}  # made for invitations on their way, by their hash
         self.unsettled = 0
@@ -53,10 +55,11 @@ class Intake:
         lenient: bool = False,
     ) -> Refused | None:
         """Append an envelope, or say why not."""
-        wait_s = bucket.take(self._loop.time())
+        turn_s = self._loop.time()
+        wait_s = bucket.take(turn_s)
         if wait_s:
             return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.2f} s", wait_s)
-        at = self._now()
+        at = self._at if turn_s == self._turn_s else self._look_at_clock(turn_s)
         if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
             refused = self._space.refusal(at, envelope, lenient=lenient)
             if refused is not None:
@@ -79,7 +82,7 @@ class Intake:
         """
         if _may_change(event):
             self.unsettled += 1
-        self._log.append(self._now(), event)
+        self._log.append(self._look_at_clock(self._loop.time()), event)
 
     def applied(self, event: Event) -> None:
         """An event has come round."""
@@ -105,6 +108,12 @@ class Intake:
             where = {"space": space, "who": who, "kind": kind, "refusal": str(refused.refusal)}
             _log.info("refused", extra=where)
             self.append(Violated(who, envelope_id or EnvelopeId(""), kind, refused.refusal))
+
+    def _look_at_clock(self, turn_s: float) -> datetime:
+        """The time, good for this turn of the loop: uvloop's own clock stands still within one."""
+        self._turn_s = turn_s
+        self._at = max(self._at, self._now())
+        return self._at
 
     def _make_token(self) -> str:
         token = secrets.token_urlsafe(32)

@@ -13,11 +13,16 @@ from mew.protocol.kinds import InviteAck
 
 from .settings import SmtpConfig, SmtpSecurity
 
-__all__ = ["invitation", "send"]
+__all__ = ["invitation", "invite", "send"]
 
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 30
+
+
+async def invite(smtp: SmtpConfig, to: str, space: str, ack: Envelope) -> None:
+    """Send what the inviter was answered to the one invited."""
+    await send(smtp, invitation(smtp, to, space, ack.to[0], ack))
 
 
 def invitation(smtp: SmtpConfig, to: str, space: str, inviter: str, ack: Envelope) -> EmailMessage:

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any
 
-from mew.log.base import Log, LogUnavailable
+from mew.log.base import Log
 from mew.log.memory import MemoryLog
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import CloseCode
@@ -31,6 +32,7 @@ class Node:
         self.rooms: dict[str, Room] = {}
         self.failed: dict[str, str] = {}
         self.stopping = False
+        self.now = partial(datetime.now, UTC)
         self._config = config
         self._base_url = base_url
         self._trace = trace
@@ -51,9 +53,6 @@ class Node:
 
     # What a room needs of the world.
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
     def connection_url(self, space: str) -> str:
         return f"{self._base_url}/ws?space={space}"
 
@@ -62,7 +61,7 @@ class Node:
         if smtp is None:
             _logger.info("no SMTP configured, no invitation sent", extra={"space": space})
             return
-        self.spawn(mail.send(smtp, mail.invitation(smtp, to, space, ack.to[0], ack)))
+        self.spawn(mail.invite(smtp, to, space, ack))
 
     # What the server asks for.
 
@@ -101,7 +100,7 @@ class Node:
     async def _run(self, room: Room) -> None:
         try:
             await room.run()
-        except (LogUnavailable, AssertionError) as error:
+        except Exception as error:
             # A broken log or a bug of ours: this space stops rather than guess its way on; the others go on.
             _logger.exception("space stopped", extra={"space": room.id})
             self.failed[room.id] = type(error).__name__

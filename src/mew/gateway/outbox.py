@@ -105,7 +105,13 @@ class Outboxes:
         self._boxes.pop(connection, None)
         self._apart.pop(connection, None)
 
-    def to_all(self, frame: bytes, *, but: Collection[Connection] = ()) -> None:
+    def to_all(self, frame: bytes) -> None:
+        self._shared.append(frame)
+        if self._apart:
+            for own in self._apart.values():
+                own.append(frame)
+
+    def to_all_but(self, but: Collection[Connection], frame: bytes) -> None:
         for connection in but:
             if connection in self._boxes:
                 self._own(connection)

@@ -20,7 +20,9 @@ class Bucket:
 
     def take(self, now_s: float) -> float:
         """Take one token; 0 if there was one, else how many seconds until there is."""
-        tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._per_second)
+        tokens = self._tokens + (now_s - self._at_s) * self._per_second
+        if tokens > self._burst:
+            tokens = self._burst
         self._at_s = now_s
         if tokens >= 1:
             self._tokens = tokens - 1

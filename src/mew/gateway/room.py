@@ -209,7 +209,8 @@ class Room:
 
     def _apply(self, entry: Entry) -> None:
         event = entry.event
-        self._intake.applied(event)
+        if self._intake.unsettled:
+            self._intake.applied(event)
         decisions = self.space.apply(entry)
         for decision in decisions:
             if type(decision) is Deliver:
@@ -352,7 +353,7 @@ class Room:
         wrapped = text_frame(frame) if text else binary_frame(frame)
         own = () if guest.lenient else self._connections_of((guest.who,))
         if route.targets is None:
-            self._outboxes.to_all(wrapped, but=own)
+            self._outboxes.to_all_but(own, wrapped)
         else:
             self._outboxes.to((c for c in self._connections_of(route.targets) if c not in own), wrapped)
 

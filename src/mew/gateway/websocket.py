@@ -188,7 +188,10 @@ def _extended(data: bytes, at: int, length: int) -> tuple[int, int]:
 
 def text_frame(data: bytes) -> bytes:
     """One unfragmented frame, as a server sends it: not masked."""
-    return _head(_WHOLE_TEXT, len(data)) + data
+    length = len(data)
+    if 125 < length < 65_536:  # what most envelopes are
+        return _HEAD_16(_WHOLE_TEXT, 126, length) + data
+    return _head(_WHOLE_TEXT, length) + data
 
 
 def binary_frame(data: bytes) -> bytes:

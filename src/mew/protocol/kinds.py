@@ -54,6 +54,11 @@ Seconds = Annotated[float, Meta(ge=0, le=10 * 366 * 86_400)]
 Moment = Annotated[datetime, Meta(tz=True)]
 Count = Annotated[int, Meta(ge=0)]
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
+# Plain ASCII, and no more than the usual of it: Python's mail library fails on some of what RFC 5322 allows.
+Email = Annotated[
+    str,
+    Meta(max_length=320, pattern=r"^[A-Za-z0-9.!#$%&'*+/^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$(?!\n)"),
+]
 Capabilities = Annotated[list[Any], Meta(max_length=256)]
 Text = str | UnsetType
 
@@ -192,7 +197,7 @@ class Revoke(_Payload, frozen=True):
 class Invite(_Payload, frozen=True):
     participant_id: Id
     initial_capabilities: Capabilities = []
-    email: Annotated[str, Meta(max_length=320, pattern=r"^[^\s@<>,;]+@[^\s@<>,;]+$")] | UnsetType = UNSET
+    email: Email | UnsetType = UNSET
     reason: Text = UNSET
 
 

@@ -13,7 +13,7 @@ from .entries import Connection
 __all__ = ["Answer", "Decision", "Deliver", "Disconnect", "Invite", "Refuse", "Refused", "WakeAt"]
 
 
-class Deliver(Struct, frozen=True):
+class Deliver(Struct, frozen=True, gc=False):
     """Show an envelope to everyone, or only to `only`. `raw` is empty for one the gateway made."""
 
     envelope: Envelope

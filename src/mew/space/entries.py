@@ -66,7 +66,7 @@ class Left(Struct, frozen=True, tag=True):
     connection: Connection
 
 
-class Sent(Struct, frozen=True, tag=True):
+class Sent(Struct, frozen=True, tag=True, gc=False):
     """An envelope, with the bytes it came as. No `connection`: it came over HTTP.
 
     `lenient` exempts it from unique ids. `token_hash` is the hash of the token made for a `space/invite`.
@@ -99,7 +99,7 @@ class TimePassed(Struct, frozen=True, tag=True):
 Event: TypeAlias = Configured | Identified | Joined | Left | Sent | Violated | TimePassed
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One event at its place in the order."""
 
     seq: int

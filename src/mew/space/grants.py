@@ -16,7 +16,17 @@ from .decisions import Decision, Deliver, Refused, WakeAt
 from .entries import Entry, Sent
 from .state import Granted, SpaceState, signed
 
-__all__ = ["check_grant", "check_held", "check_revoke", "expire_due", "grant", "revoke", "settle"]
+__all__ = [
+    "check_gift",
+    "check_grant",
+    "check_revoke",
+    "expire_due",
+    "give",
+    "grant",
+    "revoke",
+    "settle",
+    "take_back",
+]
 
 _GRANTS_MAX: Final = 4096
 _CUTS_MAX: Final = 1024
@@ -25,16 +35,19 @@ _CUTS_MAX: Final = 1024
 def check_grant(state: SpaceState, at: datetime, envelope: Envelope, asked: Grant) -> Refused | None:
     if not holdings.is_known(state, asked.recipient):
         return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
-    if len(state.grants) >= _GRANTS_MAX:
-        return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_GRANTS_MAX} grants; revoke some")
     expires_at = _expiry(asked, at)
     if expires_at is not None and expires_at <= at:
         return Refused(Refusal.INVALID_PAYLOAD, "the grant would be over before it begins")
-    return check_held(state, ParticipantId(envelope.sender), asked.capabilities)
+    return check_gift(state, envelope, asked.capabilities)
 
 
-def check_held(state: SpaceState, giver: ParticipantId, written: list[Any]) -> Refused | None:
+def check_gift(state: SpaceState, envelope: Envelope, written: list[Any]) -> Refused | None:
     """Refuse what does not compile, and what is not proven to be inside what the giver holds."""
+    giver = ParticipantId(envelope.sender)
+    if EnvelopeId(envelope.id) in state.grants:  # a lenient sender's, or one older than the ids remembered
+        return Refused(Refusal.DUPLICATE_ID, f"a grant {envelope.id!r} is still in force")
+    if len(state.grants) >= _GRANTS_MAX:
+        return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_GRANTS_MAX} grants; revoke some")
     try:
         wanted = [Capability.parse(capability) for capability in written]
     except InvalidCapability as error:
@@ -51,8 +64,24 @@ def check_held(state: SpaceState, giver: ParticipantId, written: list[Any]) -> R
 
 def grant(state: SpaceState, entry: Entry, sent: Sent, asked: Grant) -> list[Decision]:
     recipient = ParticipantId(asked.recipient)
-    capabilities = tuple(Capability.parse(capability) for capability in asked.capabilities)
     expires_at = _expiry(asked, entry.at)
+    give(state, entry, sent, recipient, asked.capabilities, expires_at)
+    decisions = presence.rewelcome(state, entry, recipient)
+    if expires_at is not None:
+        decisions.append(WakeAt(expires_at))
+    return decisions
+
+
+def give(
+    state: SpaceState,
+    entry: Entry,
+    sent: Sent,
+    recipient: ParticipantId,
+    written: list[Any],
+    expires_at: datetime | None = None,
+) -> None:
+    """Write down a grant: the last in order, so that it rests only on what its giver holds now."""
+    capabilities = tuple(Capability.parse(capability) for capability in written)
     made = Granted(
         id=EnvelopeId(sent.envelope.id),
         by=sent.who,
@@ -62,14 +91,9 @@ def grant(state: SpaceState, entry: Entry, sent: Sent, asked: Grant) -> list[Dec
         expires_at=expires_at,
         via=_chain(state, sent.who, capabilities),
     )
-    state.grants.pop(
-        made.id, None
-    )  # a lenient sender may use an id again: the later grant stands, last in order
     state.grants[made.id] = made
-    decisions = presence.rewelcome(state, entry, 0, recipient)
     if expires_at is not None:
-        decisions.append(WakeAt(expires_at))
-    return decisions
+        state.expires_next = min(expires_at, state.expires_next or expires_at)
 
 
 def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Revoke) -> Refused | None:
@@ -102,26 +126,37 @@ def revoke(state: SpaceState, entry: Entry, sent: Sent, asked: Revoke) -> list[D
     elif asked.capabilities is not UNSET:
         cuts = tuple(Capability.parse(written) for written in asked.capabilities)
         _cut(state, recipient, cuts)
-    decisions = presence.rewelcome(state, entry, 0, recipient)
-    return decisions + settle(state, entry, len(decisions), [recipient], cause=(sent.envelope.id,), cuts=cuts)
+    return settle(state, entry, [recipient], cause=(sent.envelope.id,), cuts=cuts)
 
 
 def settle(
     state: SpaceState,
     entry: Entry,
-    n: int,
     lost: Sequence[ParticipantId],
     *,
     cause: tuple[str, ...] = (),
     cuts: tuple[Capability, ...] = (),
 ) -> list[Decision]:
-    """After `lost` hold less: take back what they granted on from it, and so on down the chain.
+    """`lost` hold less: take back what they granted on from it, and tell all who hold less what they hold now."""
+    notices, reduced = take_back(state, entry, lost, cause=cause, cuts=cuts)
+    return notices + [told for who in reduced for told in presence.rewelcome(state, entry, who)]
+
+
+def take_back(
+    state: SpaceState,
+    entry: Entry,
+    lost: Sequence[ParticipantId],
+    *,
+    cause: tuple[str, ...] = (),
+    cuts: tuple[Capability, ...] = (),
+) -> tuple[list[Decision], list[ParticipantId]]:
+    """Take back what `lost` granted on, and so on down the chain: what to show, and who now holds less.
 
     A grant rests only on what was held before it, so one pass in the order they were made is enough, and two
     participants cannot keep each other's grants alive. What the `cuts` leave of a grant is kept.
     """
-    reduced = set(lost)
-    decisions: list[Decision] = []
+    reduced = dict.fromkeys(lost)
+    notices: list[Decision] = []
     for granted in tuple(state.grants.values()):
         if granted.by not in reduced:
             continue
@@ -133,24 +168,22 @@ def settle(
             state.grants[granted.id] = _with(granted, kept)
         else:
             del state.grants[granted.id]
-            decisions.append(
-                _revoked(state, entry, n + len(decisions), granted, "the granter no longer holds it", cause)
-            )
-        reduced.add(granted.recipient)
-        decisions += presence.rewelcome(state, entry, n + len(decisions), granted.recipient)
-    return decisions
+            notices.append(_revoked(state, entry, granted, "the granter no longer holds it", cause))
+        reduced[granted.recipient] = None
+    for who in reduced:
+        holdings.changed(state, who)
+    return notices, list(reduced)
 
 
 def expire_due(state: SpaceState, entry: Entry) -> list[Decision]:
+    """End the grants whose time is over, before anything else is decided at that moment."""
     due = [g for g in state.grants.values() if g.expires_at is not None and g.expires_at <= entry.at]
-    decisions: list[Decision] = []
+    notices: list[Decision] = []
     for granted in due:
-        if state.grants.pop(granted.id, None) is None:
-            continue  # went with a grant that expired before it
-        decisions.append(_revoked(state, entry, len(decisions), granted, "expired"))
-        decisions += presence.rewelcome(state, entry, len(decisions), granted.recipient)
-        decisions += settle(state, entry, len(decisions), [granted.recipient], cause=(granted.id,))
-    return decisions
+        del state.grants[granted.id]
+        notices.append(_revoked(state, entry, granted, "expired"))
+    state.expires_next = state.first_expiry()
+    return notices + settle(state, entry, [g.recipient for g in due], cause=tuple(g.id for g in due))
 
 
 def _expiry(asked: Grant, at: datetime) -> datetime | None:
@@ -168,10 +201,10 @@ def _chain(
     for capability in capabilities:
         if own.covers(capability):
             continue
-        for granted in state.grants.values():
-            if granted.recipient == giver and CapabilitySet(granted.capabilities).covers(capability):
-                via[granted.id] = None
-                break
+        received = [granted for granted in state.grants.values() if granted.recipient == giver]
+        alone = (g for g in received if CapabilitySet(g.capabilities).covers(capability))
+        sources = [single] if (single := next(alone, None)) is not None else received  # only some together
+        via.update((granted.id, None) for granted in sources)
     return tuple(via)
 
 
@@ -213,8 +246,8 @@ def _with(granted: Granted, capabilities: tuple[Capability, ...]) -> Granted:
 
 
 def _revoked(
-    state: SpaceState, entry: Entry, n: int, granted: Granted, reason: str, cause: tuple[str, ...] = ()
+    state: SpaceState, entry: Entry, granted: Granted, reason: str, cause: tuple[str, ...] = ()
 ) -> Deliver:
     """The gateway took a grant back by itself: everyone sees it as a revocation that the gateway signs."""
     payload = {"recipient": granted.recipient, "grant_id": granted.id, "reason": reason}
-    return Deliver(signed(state, entry, n, kind=Kind.REVOKE, payload=payload, correlation_id=cause))
+    return Deliver(signed(state, entry, kind=Kind.REVOKE, payload=payload, correlation_id=cause))

@@ -1,4 +1,4 @@
-"""What each participant holds: its configuration or invitation and the baseline, less revocations, plus grants."""
+"""What each participant holds: its configuration and the baseline, less revocations, plus grants."""
 
 from collections.abc import Iterable
 
@@ -43,8 +43,9 @@ def base(state: SpaceState, who: ParticipantId) -> tuple[Capability, ...]:
     """What `who` holds of itself, without any grant."""
     if not is_known(state, who):
         return ()
+    own: tuple[Capability, ...]
     if who in state.invited:
-        own = state.invited[who].capabilities
+        own = ()  # what it was invited with is a grant
     elif who in state.identities:
         own = state.identities[who]
     else:

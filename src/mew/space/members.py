@@ -6,11 +6,10 @@ from typing import Final
 from msgspec import UNSET
 
 from mew.protocol import kinds
-from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId, is_participant_id
 from mew.protocol.errors import CloseCode, Refusal
 
-from . import grants, holdings, presence
+from . import grants, holdings, presence, streams
 from .decisions import Decision, Disconnect, Invite, Refused
 from .entries import Entry, Sent
 from .state import Invitation, SpaceState
@@ -18,6 +17,7 @@ from .state import Invitation, SpaceState
 __all__ = ["check_invite", "check_kick", "invite", "kick", "remove"]
 
 _INVITATIONS_MAX: Final = 4096
+_DEAD_TOKENS_MAX: Final = 4096
 
 
 def check_invite(state: SpaceState, at: datetime, envelope: Envelope, asked: kinds.Invite) -> Refused | None:
@@ -31,13 +31,14 @@ def check_invite(state: SpaceState, at: datetime, envelope: Envelope, asked: kin
         return Refused(Refusal.PARTICIPANT_EXISTS, f"{who!r} belongs to this space already")
     if len(state.invited) >= _INVITATIONS_MAX:
         return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_INVITATIONS_MAX} invitations")
-    return grants.check_held(state, ParticipantId(envelope.sender), asked.initial_capabilities)
+    return grants.check_gift(state, envelope, asked.initial_capabilities)
 
 
 def invite(state: SpaceState, entry: Entry, sent: Sent, asked: kinds.Invite) -> list[Decision]:
     who = ParticipantId(asked.participant_id)
-    capabilities = tuple(Capability.parse(written) for written in asked.initial_capabilities)
-    state.invited[who] = Invitation(sent.who, sent.token_hash, capabilities)
+    state.invited[who] = Invitation(sent.who, sent.token_hash)
+    if asked.initial_capabilities:
+        grants.give(state, entry, sent, who, asked.initial_capabilities)
     holdings.changed(state, who)
     email = None if asked.email is UNSET else asked.email
     return [Invite(envelope=sent.envelope, participant=who, email=email, connection=sent.connection)]
@@ -53,28 +54,30 @@ def kick(state: SpaceState, entry: Entry, sent: Sent, asked: kinds.Kick) -> list
     who = ParticipantId(asked.participant_id)
     reason = f"kicked by {sent.who}" + ("" if asked.reason is UNSET else f": {asked.reason}")
     state.kicked[who] = EnvelopeId(sent.envelope.id)
-    return remove(state, entry, 0, who, CloseCode.KICKED, reason, cause=(sent.envelope.id,))
+    return remove(state, entry, who, CloseCode.KICKED, reason, cause=(sent.envelope.id,))
 
 
 def remove(
     state: SpaceState,
     entry: Entry,
-    n: int,
     who: ParticipantId,
     code: CloseCode,
     reason: str,
     *,
     cause: tuple[str, ...] = (),
 ) -> list[Decision]:
-    """Out: connections, invitation, grants, pauses; what it granted on goes too, and so do its streams."""
+    """Out: connections, invitation, grants, pauses, streams; and what it granted on goes too."""
     invitation = state.invited.pop(who, None)
     if invitation is not None:
         state.dead_tokens[invitation.token_hash] = who
+        if len(state.dead_tokens) > _DEAD_TOKENS_MAX:
+            del state.dead_tokens[next(iter(state.dead_tokens))]  # still dead, only no longer known as such
     for granted in tuple(state.grants.values()):
         if granted.recipient == who:
             del state.grants[granted.id]
     for kept in (state.paused, state.shut_down, state.cuts, state.identities):
         kept.pop(who, None)
+    streams.forget_writer(state, who)
     holdings.changed(state, who)
     decisions: list[Decision] = []
     connections = tuple(connection for connection, owner in state.connections.items() if owner == who)
@@ -82,5 +85,7 @@ def remove(
         del state.connections[connection]
     if connections:
         decisions.append(Disconnect(connections, code, reason))
-        decisions += presence.drop(state, entry, n + len(decisions), who)
-    return decisions + grants.settle(state, entry, n + len(decisions), [who], cause=cause)
+        decisions += presence.drop(state, entry, who)
+    else:
+        decisions += streams.close_owned(state, entry, who)  # opened over HTTP
+    return decisions + grants.settle(state, entry, [who], cause=cause)

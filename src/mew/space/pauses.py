@@ -56,10 +56,11 @@ def pause(state: SpaceState, entry: Entry, sent: Sent, asked: Pause) -> list[Dec
     until = None
     if asked.timeout_seconds is not UNSET:
         until = entry.at + timedelta(seconds=asked.timeout_seconds)
+    made = Paused(EnvelopeId(sent.envelope.id), sent.who, until)
     for who in map(ParticipantId, sent.envelope.to):
-        if holdings.is_known(state, who):
-            state.paused[who] = Paused(EnvelopeId(sent.envelope.id), sent.who, until)
-    return [] if until is None else [WakeAt(until)]
+        if holdings.is_known(state, who) and not _lasts_longer(state.paused.get(who), until):
+            state.paused[who] = made
+    return [WakeAt(until)] if until is not None and made in state.paused.values() else []
 
 
 def resume(state: SpaceState, entry: Entry, sent: Sent, asked: Reason) -> list[Decision]:
@@ -86,3 +87,10 @@ def lift_due(state: SpaceState, at: datetime) -> None:
     due = [who for who, pause in state.paused.items() if pause.until is not None and pause.until <= at]
     for who in due:
         del state.paused[who]
+
+
+def _lasts_longer(pause: Paused | None, until: datetime | None) -> bool:
+    """A second pause may prolong the first; to end it takes the right to resume."""
+    if pause is None or until is None:
+        return False
+    return pause.until is None or pause.until > until

@@ -3,10 +3,11 @@
 from typing import Any
 
 from mew.protocol.envelope import Envelope, ParticipantId
+from mew.protocol.errors import CloseCode
 from mew.protocol.kinds import Kind
 
 from . import holdings, streams
-from .decisions import Answer, Decision, Deliver
+from .decisions import Answer, Decision, Deliver, Disconnect
 from .entries import Connection, Entry
 from .state import SpaceState, signed
 
@@ -16,16 +17,19 @@ __all__ = ["drop", "join", "leave", "rewelcome", "welcome"]
 def join(
     state: SpaceState, entry: Entry, who: ParticipantId, connection: Connection, *, resumed: bool | None
 ) -> list[Decision]:
-    if not holdings.is_known(state, who) or connection in state.connections:
-        return []  # kicked by an entry before this one
+    if not holdings.is_known(state, who):  # an entry before this one removed it
+        code = CloseCode.KICKED if who in state.kicked else CloseCode.BAD_TOKEN
+        return [Disconnect((connection,), code, f"{who} does not belong to this space")]
+    if connection in state.connections:
+        return []
     first = who not in state.members
     state.connections[connection] = who
     state.members[who] = state.members.get(who, 0) + 1
-    greeting = welcome(state, entry, 0, who, resumed=resumed)
+    greeting = welcome(state, entry, who, resumed=resumed)
     decisions: list[Decision] = [Answer(who=who, envelope=greeting, connection=connection)]
     if first:
         state.shut_down.pop(who, None)
-        decisions.append(_presence(state, entry, 1, "join", who))
+        decisions.append(_presence(state, entry, "join", who))
     return decisions
 
 
@@ -36,19 +40,17 @@ def leave(state: SpaceState, entry: Entry, connection: Connection) -> list[Decis
     state.members[who] -= 1
     if state.members[who] > 0:
         return []
-    return drop(state, entry, 0, who)
+    return drop(state, entry, who)
 
 
-def drop(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> list[Decision]:
+def drop(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Decision]:
     """The last connection of `who` is gone: show it, and close the streams it owned."""
     del state.members[who]
-    decisions: list[Decision] = [_presence(state, entry, n, "leave", who)]
-    return decisions + streams.close_owned(state, entry, n + 1, who)
+    decisions: list[Decision] = [_presence(state, entry, "leave", who)]
+    return decisions + streams.close_owned(state, entry, who)
 
 
-def welcome(
-    state: SpaceState, entry: Entry, n: int, who: ParticipantId, *, resumed: bool | None = None
-) -> Envelope:
+def welcome(state: SpaceState, entry: Entry, who: ParticipantId, *, resumed: bool | None = None) -> Envelope:
     payload: dict[str, Any] = {
         "you": holdings.shown(state, who),
         "participants": [holdings.shown(state, other) for other in state.members if other != who],
@@ -57,18 +59,18 @@ def welcome(
     }
     if resumed is not None:
         payload["resumed"] = resumed
-    return signed(state, entry, n, kind=Kind.WELCOME, payload=payload, to=(who,))
+    return signed(state, entry, kind=Kind.WELCOME, payload=payload, to=(who,))
 
 
-def rewelcome(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> list[Decision]:
+def rewelcome(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Decision]:
     """What `who` holds has changed: tell it the full list (§5.2: the authoritative one), where it is connected."""
     holdings.changed(state, who)
     if who not in state.members:
         return []
-    return [Answer(who=who, envelope=welcome(state, entry, n, who))]
+    return [Answer(who=who, envelope=welcome(state, entry, who))]
 
 
-def _presence(state: SpaceState, entry: Entry, n: int, event: str, who: ParticipantId) -> Deliver:
+def _presence(state: SpaceState, entry: Entry, event: str, who: ParticipantId) -> Deliver:
     participant = holdings.shown(state, who) if event == "join" else {"id": who}
     payload = {"event": event, "participant": participant}
-    return Deliver(signed(state, entry, n, kind=Kind.PRESENCE, payload=payload))
+    return Deliver(signed(state, entry, kind=Kind.PRESENCE, payload=payload))

@@ -16,12 +16,13 @@ from mew.protocol.kinds import Kind
 
 from . import grants, holdings, members, pauses, presence, proposals, streams
 from .decisions import Decision, Deliver, Refuse, Refused, WakeAt
-from .entries import Configured, Entry, Identified, Joined, Left, Sent, TimePassed, Violated
+from .entries import Configured, Entry, Event, Identified, Joined, Left, Sent, TimePassed, Violated
 from .state import GATEWAY_ID_PREFIX, SpaceState, signed
 
 __all__ = ["CHANGING_KINDS", "RECENT_IDS", "Space"]
 
 RECENT_IDS: Final = 65_536
+_FREE_KINDS_MAX: Final = 64
 
 
 class _Rule(NamedTuple):
@@ -57,6 +58,8 @@ class Space:
 
     def __init__(self, state: SpaceState | None = None) -> None:
         self.state = state if state is not None else SpaceState()
+        # By sender, the kinds that need no second look; forgotten whenever something changes.
+        self._free: dict[str, set[str]] = {}
 
     @property
     def seq(self) -> int:
@@ -67,9 +70,19 @@ class Space:
         state = self.state
         assert entry.seq == state.seq + 1, f"entry {entry.seq} after {state.seq}"
         state.seq = entry.seq
-        match entry.event:
+        state.made = 0
+        event = entry.event
+        if state.expires_next is not None and state.expires_next <= entry.at:
+            self._free.clear()
+            return [*grants.expire_due(state, entry), *self._apply(entry, event)]
+        return self._sent(entry, event) if type(event) is Sent else self._apply(entry, event)
+
+    def _apply(self, entry: Entry, event: Event) -> list[Decision]:
+        state = self.state
+        self._free.clear()
+        match event:
             case Sent():
-                return self._sent(entry, entry.event)
+                return self._sent(entry, event)
             case Joined(who, connection, resumed):
                 return presence.join(state, entry, who, connection, resumed=resumed)
             case Left(connection):
@@ -77,25 +90,41 @@ class Space:
             case Identified(who, capabilities):
                 return self._identified(entry, who, capabilities)
             case Violated():
-                return self._violated(entry, entry.event)
+                return self._violated(entry, event)
             case TimePassed():
                 pauses.lift_due(state, entry.at)
-                return [*grants.expire_due(state, entry), *self._next_wake()]
+                return self._next_wake()
             case Configured():
-                return self._configured(entry, entry.event)
+                return self._configured(entry, event)
             case _:
-                assert_never(entry.event)
+                assert_never(event)
 
     def refusal(self, at: datetime, envelope: Envelope, *, lenient: bool = False) -> Refused | None:
-        """Why this envelope would not be accepted now, or None. Asked before the log, and again by `apply`."""
-        state = self.state
-        who = ParticipantId(envelope.sender)
-        if not lenient and envelope.id in state.recent:
-            return Refused(Refusal.DUPLICATE_ID, f"an envelope {envelope.id!r} was accepted before")
-        if envelope.id.startswith(GATEWAY_ID_PREFIX) and state.epoch in envelope.id:
+        """Why this envelope would not be accepted now, or None. Asked before the log, and again by `apply`.
+
+        None also where a grant ends at this moment: the log takes it back first, and then decides.
+        """
+        due = self.state.expires_next
+        if due is not None and due <= at:
+            return None
+        return self._refusal(at, envelope, lenient=lenient)
+
+    def _refusal(self, at: datetime, envelope: Envelope, *, lenient: bool) -> Refused | None:
+        envelope_id = envelope.id
+        if not lenient and envelope_id in self.state.recent:
+            return Refused(Refusal.DUPLICATE_ID, f"an envelope {envelope_id!r} was accepted before")
+        if envelope_id.startswith(GATEWAY_ID_PREFIX):
             return Refused(
                 Refusal.RESERVED_ID, f"ids that start with {GATEWAY_ID_PREFIX!r} are the gateway's"
             )
+        free = self._free.get(envelope.sender)
+        if free is not None and envelope.kind in free:
+            return None
+        return self._refusal_of_kind(at, envelope)
+
+    def _refusal_of_kind(self, at: datetime, envelope: Envelope) -> Refused | None:
+        state = self.state
+        who = ParticipantId(envelope.sender)
         try:
             if not holdings.held(state, who).fits(envelope.kind, envelope.to, lambda: _payload(envelope)):
                 return self._violation(who, envelope.kind)
@@ -105,6 +134,7 @@ class Space:
                     return silenced
             rule = _RULES.get(envelope.kind)
             if rule is None:
+                self._remember_free(who, envelope.kind)
                 return None
             asked = decode_payload(envelope.payload, rule.shape)
             return None if rule.check is None else rule.check(state, at, envelope, asked)
@@ -133,28 +163,41 @@ class Space:
         return who in self.state.kicked or token_hash in self.state.dead_tokens
 
     def _sent(self, entry: Entry, sent: Sent) -> list[Decision]:
-        envelope = sent.envelope
-        refused = self.refusal(entry.at, envelope, lenient=sent.lenient)
+        state, envelope, connection = self.state, sent.envelope, sent.connection
+        refused = self._refusal(entry.at, envelope, lenient=sent.lenient)
+        if connection is not None and state.connections.get(connection) != envelope.sender:
+            refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
         if refused is not None:
             return [Refuse(sent.who, EnvelopeId(envelope.id), envelope.kind, refused, sent.connection)]
-        self._remember(EnvelopeId(envelope.id), sent.who)
+        if not sent.lenient or envelope.id not in state.recent:
+            # where a lenient sender uses an id again the first stands, so that nobody takes over another's proposal
+            self._remember(EnvelopeId(envelope.id), sent.who)
         only = None
-        if envelope.to and self.state.rules.delivery == "addressed":
+        if envelope.to and state.rules.delivery == "addressed":
             only = tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
         shown = Deliver(envelope, sent.raw, only)
         rule = _RULES.get(envelope.kind)
         if rule is None or rule.act is None:
             return [shown]
+        self._free.clear()
         asked = decode_payload(envelope.payload, rule.shape)
-        return [shown, *rule.act(self.state, entry, sent, asked)]
+        return [shown, *rule.act(state, entry, sent, asked)]
+
+    def _remember_free(self, who: ParticipantId, kind: str) -> None:
+        """The kind alone allowed it, so it will allow the next one too."""
+        state = self.state
+        if who in state.paused or who in state.shut_down or not holdings.held(state, who).allows(kind):
+            return
+        free = self._free.setdefault(who, set())
+        if len(free) < _FREE_KINDS_MAX:  # kinds are the sender's to make up
+            free.add(kind)
 
     def _remember(self, envelope_id: EnvelopeId, who: ParticipantId) -> None:
-        recent = self.state.recent
-        if envelope_id in recent:
-            return  # a lenient sender's: the first stands, so that nobody takes over another's proposal
+        recent, order = self.state.recent, self.state.recent_order
         recent[envelope_id] = who
+        order.append(envelope_id)
         if len(recent) > RECENT_IDS:
-            del recent[next(iter(recent))]
+            del recent[order.popleft()]
 
     def _violation(self, who: ParticipantId, kind: str) -> Refused:
         if not holdings.is_known(self.state, who):
@@ -174,28 +217,30 @@ class Space:
             "attempted_kind": event.kind,
         }
         cause = (event.envelope_id,) if event.envelope_id else ()
-        notice = signed(self.state, entry, 0, kind=Kind.ERROR, payload=payload, correlation_id=cause)
+        notice = signed(self.state, entry, kind=Kind.ERROR, payload=payload, correlation_id=cause)
         return [Deliver(notice)]
 
     def _identified(self, entry: Entry, who: ParticipantId, capabilities: Any) -> list[Decision]:
         self.state.identities[who] = capabilities
-        decisions = presence.rewelcome(self.state, entry, 0, who)
-        return decisions + grants.settle(self.state, entry, len(decisions), [who])
+        return grants.settle(self.state, entry, [who])
 
     def _configured(self, entry: Entry, event: Configured) -> list[Decision]:
         state = self.state
         before = {who: holdings.held(state, who) for who in state.members}
+        named = [who for who in state.rules.profiles if holdings.is_known(state, who)]
         state.rules, state.epoch = event.rules, event.epoch
         holdings.forget(state)
         decisions: list[Decision] = []
-        for who, had in before.items():
+        for who in named:  # connected or not: who comes back later starts afresh
             if not holdings.is_known(state, who):
                 reason = "no longer in the gateway's configuration"
-                decisions += members.remove(state, entry, len(decisions), who, CloseCode.BAD_TOKEN, reason)
-            elif holdings.held(state, who) != had:
-                decisions += presence.rewelcome(state, entry, len(decisions), who)
-        givers = tuple(dict.fromkeys(granted.by for granted in state.grants.values()))
-        return decisions + grants.settle(state, entry, len(decisions), givers)
+                decisions += members.remove(state, entry, who, CloseCode.BAD_TOKEN, reason)
+        notices, _ = grants.take_back(state, entry, [granted.by for granted in state.grants.values()])
+        decisions += notices
+        for who, had in before.items():
+            if who in state.members and holdings.held(state, who) != had:
+                decisions += presence.rewelcome(state, entry, who)
+        return decisions + self._next_wake()
 
     def _next_wake(self) -> list[Decision]:
         moments = [pause.until for pause in self.state.paused.values() if pause.until is not None]

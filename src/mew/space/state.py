@@ -1,5 +1,6 @@
 """A space as data: everything a snapshot must hold, and the envelopes the gateway signs."""
 
+from collections import deque
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final, NewType
@@ -42,9 +43,10 @@ class Granted(Struct, frozen=True):
 
 
 class Invitation(Struct, frozen=True):
+    """What `by` gave the invited to start with is a grant like any other, under the invite's id."""
+
     by: ParticipantId
     token_hash: str
-    capabilities: tuple[Capability, ...]
 
 
 class Paused(Struct, frozen=True):
@@ -86,6 +88,7 @@ class SpaceState:
     epoch: str = ""
     rules: Rules = field(default_factory=lambda: Rules(id=""))
     connections: dict[Connection, ParticipantId] = field(default_factory=dict)
+    members: dict[ParticipantId, int] = field(default_factory=dict)  # in order of joining
     identities: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)
     invited: dict[ParticipantId, Invitation] = field(default_factory=dict)
     kicked: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
@@ -96,10 +99,12 @@ class SpaceState:
     shut_down: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
     streams: dict[StreamId, OpenStream] = field(default_factory=dict)
     recent: dict[EnvelopeId, ParticipantId] = field(default_factory=dict)
-    # Derived from the above, kept for speed; `holdings.changed` forgets it.
-    members: dict[ParticipantId, int] = field(default_factory=dict, compare=False, repr=False)
+    # Derived from the above, kept for speed; `holdings.changed` forgets what was held and shown.
+    recent_order: deque[EnvelopeId] = field(default_factory=deque, compare=False, repr=False)
+    expires_next: datetime | None = field(default=None, compare=False, repr=False)  # no grant ends before
     held: dict[ParticipantId, CapabilitySet] = field(default_factory=dict, compare=False, repr=False)
     shown: dict[ParticipantId, Raw] = field(default_factory=dict, compare=False, repr=False)
+    made: int = field(default=0, compare=False, repr=False)  # envelopes the gateway made of this entry
 
     def snapshot(self) -> bytes:
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
@@ -108,22 +113,25 @@ class SpaceState:
     @classmethod
     def restore(cls, snapshot: bytes) -> "SpaceState":
         state = msgspec.json.decode(snapshot, type=cls, dec_hook=_capability_in)
-        for who in state.connections.values():
-            state.members[who] = state.members.get(who, 0) + 1
+        state.expires_next = state.first_expiry()
+        state.recent_order.extend(state.recent)
         return state
+
+    def first_expiry(self) -> datetime | None:
+        return min((g.expires_at for g in self.grants.values() if g.expires_at is not None), default=None)
 
 
 def signed(
     state: SpaceState,
     entry: Entry,
-    n: int,
     *,
     kind: str,
     payload: Any,
     to: tuple[str, ...] = (),
     correlation_id: tuple[str, ...] = (),
 ) -> Envelope:
-    """The n-th envelope that the gateway makes of an entry: on every node the same."""
+    """The next envelope that the gateway makes of an entry: on every node the same."""
+    n, state.made = state.made, state.made + 1
     return Envelope(
         protocol=PROTOCOL,
         id=f"{GATEWAY_ID_PREFIX}{state.epoch}-{entry.seq}.{n}",

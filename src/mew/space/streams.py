@@ -23,6 +23,7 @@ __all__ = [
     "check_writer",
     "close",
     "close_owned",
+    "forget_writer",
     "grant_write",
     "request",
     "revoke_write",
@@ -30,6 +31,7 @@ __all__ = [
     "transfer",
 ]
 
+_REQUEST_BYTES_MAX: Final = 8192
 _OURS: Final = frozenset({"stream_id", "owner", "authorized_writers", "created"})
 
 
@@ -56,6 +58,10 @@ def check_request(
         return Refused(
             Refusal.LIMIT_REACHED, f"this space has {state.rules.streams_max} streams open, its limit"
         )
+    if len(bytes(envelope.payload)) > _REQUEST_BYTES_MAX:  # every welcome shows all of every stream
+        return Refused(
+            Refusal.TOO_LARGE, f"the payload of a stream/request may have {_REQUEST_BYTES_MAX} bytes"
+        )
     return None
 
 
@@ -76,7 +82,6 @@ def request(state: SpaceState, entry: Entry, sent: Sent, asked: StreamRequest) -
     opened = signed(
         state,
         entry,
-        0,
         kind=Kind.STREAM_OPEN,
         payload=stream.shown(),
         to=(sent.who,),
@@ -101,7 +106,7 @@ def close(state: SpaceState, entry: Entry, sent: Sent, asked: StreamClose) -> li
     return []
 
 
-def close_owned(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> list[Decision]:
+def close_owned(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Decision]:
     """The owner is gone: the gateway closes its streams."""
     decisions: list[Decision] = []
     for stream in tuple(state.streams.values()):
@@ -110,11 +115,16 @@ def close_owned(state: SpaceState, entry: Entry, n: int, who: ParticipantId) -> 
         del state.streams[stream.id]
         payload = {"stream_id": stream.id, "reason": "owner_left"}
         cause = (stream.open_id,)
-        closed = signed(
-            state, entry, n + len(decisions), kind=Kind.STREAM_CLOSE, payload=payload, correlation_id=cause
-        )
+        closed = signed(state, entry, kind=Kind.STREAM_CLOSE, payload=payload, correlation_id=cause)
         decisions.append(Deliver(closed))
     return decisions
+
+
+def forget_writer(state: SpaceState, who: ParticipantId) -> None:
+    """Who is removed and comes back is nobody's writer any more."""
+    for stream in tuple(state.streams.values()):
+        if who in stream.writers:
+            state.streams[stream.id] = _with(stream, writers=_less(stream.writers, who))
 
 
 def check_writer(state: SpaceState, at: datetime, envelope: Envelope, asked: StreamWriter) -> Refused | None:
@@ -129,7 +139,7 @@ def grant_write(state: SpaceState, entry: Entry, sent: Sent, asked: StreamWriter
 
 def revoke_write(state: SpaceState, entry: Entry, sent: Sent, asked: StreamWriter) -> list[Decision]:
     stream = state.streams[StreamId(asked.stream_id)]
-    writers = tuple(who for who in stream.writers if who != asked.participant_id)
+    writers = _less(stream.writers, ParticipantId(asked.participant_id))
     return _rewritten(state, entry, sent, asked, Kind.STREAM_WRITE_REVOKED, writers)
 
 
@@ -148,7 +158,7 @@ def transfer(state: SpaceState, entry: Entry, sent: Sent, asked: StreamTransfer)
     new_owner = ParticipantId(asked.new_owner)
     writers = stream.writers
     if stream.owner in writers:
-        writers = _added(tuple(who for who in writers if who != stream.owner), new_owner)
+        writers = _added(_less(writers, stream.owner), new_owner)
     state.streams[stream.id] = _with(stream, owner=new_owner, writers=writers)
     payload = {
         "stream_id": stream.id,
@@ -181,7 +191,7 @@ def _told(
     state: SpaceState, entry: Entry, sent: Sent, kind: str, payload: dict[str, Any], other: ParticipantId
 ) -> Deliver:
     to = tuple(dict.fromkeys((sent.who, other)))
-    answer = signed(state, entry, 0, kind=kind, payload=payload, to=to, correlation_id=(sent.envelope.id,))
+    answer = signed(state, entry, kind=kind, payload=payload, to=to, correlation_id=(sent.envelope.id,))
     return Deliver(answer, only=_audience(state, *to))
 
 
@@ -229,6 +239,10 @@ def _targets(asked: StreamRequest) -> tuple[ParticipantId, ...] | None:
 
 def _added(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[ParticipantId, ...]:
     return writers if who in writers else (*writers, who)
+
+
+def _less(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[ParticipantId, ...]:
+    return tuple(writer for writer in writers if writer != who)
 
 
 def _with(

@@ -37,6 +37,11 @@ class CapabilitySet:
             return known
         return known.fits(to, payload)
 
+    def allows(self, kind: str) -> bool:
+        """Whether every envelope of this kind fits, whatever else it holds."""
+        known = self._by_kind.get(kind)
+        return (self._learn(kind) if known is None else known) is True
+
     def covers(self, capability: Capability) -> bool:
         """Whether it is proven that every envelope that fits the capability fits one of these.
 
