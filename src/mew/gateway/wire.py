@@ -5,6 +5,7 @@ import base64
 import binascii
 import hashlib
 import logging
+from collections import deque
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -21,6 +22,8 @@ _CLOSE_S: Final = 3.0
 _NORMAL: Final = 1000
 _ABNORMAL: Final = 1006
 _INTERNAL: Final = 1011
+_TURN_MESSAGES: Final = 128  # handed on in one turn of the loop; a socket may have a million of them
+_PONG_BYTES: Final = 64 * 1024
 
 
 class Upgrade(web.StreamResponse):
@@ -63,6 +66,9 @@ class Wire:
         self._reader = Reader(bytes_max)
         self._listener: Listener | None = None
         self._early: list[Message] = []
+        self._waiting: deque[Message] = deque()
+        self._failure: WireError | None = None  # what comes after those that wait
+        self._turn: asyncio.Handle | None = None
         self._arrived = asyncio.Event()
         self._ended = self._loop.create_future()
         self._closing = False
@@ -78,10 +84,9 @@ class Wire:
     def attach(self, listener: Listener) -> None:
         """From here on the listener is handed every message."""
         self._listener = listener
-        early, self._early = self._early, []
-        for opcode, data in early:
-            listener.receive(opcode, data)
-        self.transport.resume_reading()
+        self._waiting.extendleft(reversed(self._early))
+        self._early.clear()
+        self._take_turn()
 
     def allow(self, bytes_max: int) -> None:
         """From here on messages may have this many bytes."""
@@ -110,15 +115,14 @@ class Wire:
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         self.heard_s = self._loop.time()
         try:
-            self._pass_on(self._reader.feed(data))
+            messages = self._reader.feed(data)
         except WireError as error:
-            self._pass_on(error.before)  # however the bytes were cut on their way
-            if self._listener is not None and not self._closing:
-                self._listener.broken(error)
-            self.close(error.code, str(error))
-        except Exception:
-            _log.exception("a message could not be handled")
-            self.close(_INTERNAL, "the gateway failed on this message")
+            messages, self._failure = error.before, error  # however the bytes were cut on their way
+        if self._waiting or self._failure is not None or len(messages) > _TURN_MESSAGES:
+            self._waiting.extend(messages)
+            self._take_turn()
+        else:
+            self._pass_on(messages)
         return False, b""
 
     def feed_eof(self) -> None:
@@ -127,21 +131,51 @@ class Wire:
         if not self._ended.done():
             self._ended.set_result(None)
 
+    def _take_turn(self) -> None:
+        """Hand on some of those that wait, and then let the others have their turn: no flood is anyone else's."""
+        if self._turn is not None:
+            return
+        now = [self._waiting.popleft() for _ in range(min(_TURN_MESSAGES, len(self._waiting)))]
+        self._pass_on(now)
+        if self._waiting:
+            if not self.transport.is_closing():
+                self.transport.pause_reading()
+            self._turn = self._loop.call_soon(self._next_turn)
+        elif self._failure is not None:
+            if self._listener is not None or not self._arrived.is_set():  # else after those kept for it
+                self._fail(self._failure)
+        elif self._listener is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def _next_turn(self) -> None:
+        self._turn = None
+        self._take_turn()
+
+    def _fail(self, error: WireError) -> None:
+        if self._listener is not None and not self._closing:
+            self._listener.broken(error)
+        self.close(error.code, str(error))
+
     def _pass_on(self, messages: list[Message]) -> None:
         listener = self._listener
-        for opcode, payload in messages:
-            if opcode & 0x8:
-                self._control(opcode, payload)
-            elif self._closing:
-                pass
-            elif listener is not None:
-                listener.receive(opcode, payload)
-            else:
-                self._keep(Message(opcode, payload))
+        try:
+            for opcode, payload in messages:
+                if opcode & 0x8:
+                    self._control(opcode, payload)
+                elif self._closing:
+                    pass
+                elif listener is not None:
+                    listener.receive(opcode, payload)
+                else:
+                    self._keep(Message(opcode, payload))
+        except Exception:
+            _log.exception("a message could not be handled")
+            self.close(_INTERNAL, "the gateway failed on this message")
 
     def _control(self, opcode: int, data: bytes) -> None:
-        if opcode == Opcode.PING and not self._closing:
-            self.transport.write(pong(data))
+        if opcode == Opcode.PING:
+            if not self._closing and self.transport.get_write_buffer_size() < _PONG_BYTES:
+                self.transport.write(pong(data))  # who does not read need not be answered every time
         elif opcode == Opcode.CLOSE:
             if not self._closing:
                 self.close_code = close_code(data)
