@@ -14,17 +14,24 @@ DEMO = Path("examples/demo")
 def main() -> None:
     os.chdir(Path(__file__).parent.parent)
     load_tokens(load_config(DEMO / "space.yaml", os.environ), os.environ)
-    port = int(os.environ.get("PORT", "0")) or free_port(8080)
+    port = wanted_port() or free_port(8080)
     print(GUIDE.format(url=f"http://127.0.0.1:{port}", tokens=DEMO / ".mew" / "tokens"), flush=True)
     mew = Path(sys.executable).with_name("mew")
     os.execv(mew, [str(mew), "gateway", "--config", str(DEMO / "space.yaml"), "--port", str(port)])
 
 
-def free_port(wanted: int) -> int:
-    """The port wanted, or any other where somebody has it already."""
+def wanted_port() -> int:
+    written = os.environ.get("PORT", "0")
+    if not written.isdecimal() or int(written) > 65_535:
+        sys.exit(f"PORT={written}: expected a number from 1 to 65535")
+    return int(written)
+
+
+def free_port(usual: int) -> int:
+    """The usual port, or any other where somebody has it already."""
     with socket.socket() as probe:
         try:
-            probe.bind(("127.0.0.1", wanted))
+            probe.bind(("127.0.0.1", usual))
         except OSError:
             probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -32,20 +39,16 @@ def free_port(wanted: int) -> int:
 
 
 GUIDE = """
-The demo space is at {url}, for ann, bot and files. In another terminal, from this folder:
+The demo space is at {url} (another port: PORT=9000 make run). Ann may do everything, bot may read and propose,
+files answers. In another terminal, from this folder:
 
   Say hello as ann, and see what everyone sees:
     .venv/bin/python examples/hello.py {url} demo {tokens}/ann.token
 
-  Let bot ask for something it may only propose, and be refused:
-    curl -s {url}/participants/bot/messages \\
-      -H "Authorization: Bearer $(cat {tokens}/bot.token)" \\
-      -d '{{"kind": "mcp/request", "to": ["files"], "payload": {{"method": "tools/call", "params": {{"name": "write_file"}}}}}}'
+  Bot asks for what it may not do, and is refused. So it proposes it; ann approves by making the call herself:
+    examples/demo/propose_and_approve.sh {url} {tokens}
 
-  So it proposes; then look at what is open:
-    curl -s {url}/participants/bot/messages \\
-      -H "Authorization: Bearer $(cat {tokens}/bot.token)" \\
-      -d '{{"kind": "mcp/proposal", "to": ["files"], "payload": {{"method": "tools/call", "params": {{"name": "write_file"}}}}}}'
+  Look at what became of it:
     curl -s {url}/spaces/demo/proposals -H "Authorization: Bearer $(cat {tokens}/ann.token)"
 
 Ctrl-C stops it.

@@ -422,7 +422,9 @@ def test_the_nearest_key_is_named(load: Load) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"space\.yaml: cannot be read: No such file or directory$"):
+    with pytest.raises(
+        ConfigError, match=r"space\.yaml: there is no such file; name yours with --config FILE$"
+    ):
         load_config(tmp_path / "space.yaml", {})
 
 

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mew.gateway import answers, mail
 from mew.gateway.settings import SmtpConfig, SmtpSecurity
 from mew.protocol.codec import decode
-from mew.protocol.envelope import Envelope, ParticipantId
+from mew.protocol.envelope import Envelope
+from mew.protocol.kinds import InviteAck
 
 TOKEN = "the-token-of-dan"
 INVITE = (
@@ -33,7 +34,8 @@ INVITE = (
 
 def ack() -> Envelope:
     url = "wss://mew.example/ws?space=demo"
-    return answers.invite_ack(datetime.now(UTC), decode(INVITE), ParticipantId("dan"), TOKEN, url)
+    made = InviteAck(status="created", participant_id="dan", token=TOKEN, connection_url=url)
+    return answers.invite_ack(datetime.now(UTC), decode(INVITE), made)
 
 
 @dataclass

@@ -1,13 +1,14 @@
 """What leaves for each connection: gathered, in order, bounded."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.gateway.outbox import Outbox, Outboxes, binary_frame, text_frame
+from mew.gateway.outbox import Outbox, Outboxes
+from mew.gateway.websocket import binary_frame, text_frame
 from mew.space import Connection
 
 A, B, C, D = map(Connection, "abcd")
@@ -354,3 +355,38 @@ def test_after_stop_nothing_is_written(clock: Clock) -> None:
     clock.pass_time()
     assert reader.wire.writes == [b"1"]
     assert clock.due == []
+
+
+# Replay.
+
+
+def test_a_replay_goes_first_and_only_as_fast_as_it_is_read(clock: Clock) -> None:
+    reader = Reader(bytes_max=10)
+    taken: list[int] = []
+
+    def frames() -> Iterator[bytes]:
+        for n in range(3):
+            taken.append(n)
+            reader.wire.stuck_bytes = MIB  # each fills the transport
+            yield b"missed %d" % n
+
+    reader.outbox.replay(frames())
+    reader.outbox.write(b"live")
+    assert (taken, reader.wire.writes) == ([0], [b"missed 0"])
+    for n in (1, 2):
+        reader.wire.stuck_bytes = 0
+        clock.pass_time()
+        assert taken[-1] == n
+    reader.wire.stuck_bytes = 0
+    clock.pass_time()
+    assert reader.wire.writes == [b"missed 0", b"missed 1", b"missed 2", b"live"]
+    assert reader.overflows == 0
+
+
+def test_who_reads_nothing_of_its_replay_falls_behind_what_is_live(clock: Clock) -> None:
+    reader = Reader(bytes_max=10)
+    reader.wire.stuck_bytes = MIB
+    reader.outbox.replay(iter([b"missed"] * 1000))
+    reader.outbox.write(b"x" * 11)
+    assert reader.overflows == 1
+    assert reader.wire.writes == []

@@ -41,6 +41,7 @@ def test_the_close_codes_are_these() -> None:
         "JOIN_TIMEOUT": 4009,
         "UNAVAILABLE": 4010,
         "SPACE_FULL": 4011,
+        "FLOODING": 4012,
         "BAD_TOKEN": 4501,
         "KICKED": 4503,
         "NO_SUCH_SPACE": 4504,

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -12,11 +13,13 @@ import typer
 
 from mew.gateway.config import load_config
 from mew.gateway.config_node import ConfigError
-from mew.gateway.logs import LogFormat, set_up
+from mew.gateway.logs import LogFormat, LogLevel, set_up
 from mew.gateway.server import serve
 from mew.gateway.settings import Config
 
 __all__ = ["gateway"]
+
+_logger = logging.getLogger(__name__)
 
 
 def gateway(
@@ -29,7 +32,7 @@ def gateway(
     ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
     log_format: Annotated[LogFormat, typer.Option(help="Lines for people or for machines.")] = LogFormat.TEXT,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.INFO,
     trace: Annotated[
         Path | None, typer.Option(help="Write a JSON line for each envelope received, refused and delivered.")
     ] = None,
@@ -46,16 +49,19 @@ def gateway(
             host=read.server.host if host is None else host,
             port=read.server.port if port is None else port,
         )
-        _run(dataclasses.replace(read, server=server), trace)
+        _run(dataclasses.replace(read, server=server), trace, log_format)
     except ConfigError as error:
         typer.echo(f"mew gateway: {error}", err=True)
         raise typer.Exit(2) from None
 
 
-def _run(config: Config, trace: Path | None) -> None:
+def _run(config: Config, trace: Path | None, log_format: LogFormat) -> None:
     def ready(url: str) -> None:
-        names = ", ".join(config.spaces)
-        typer.echo(f"mew gateway listens on {url}, spaces: {names}", err=True)
+        line = f"mew gateway listens on {url}, spaces: {', '.join(config.spaces)}"
+        if log_format is LogFormat.JSON:
+            _logger.info(line)
+        else:
+            typer.echo(line, err=True)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(config, os.environ, trace=trace, ready=ready))

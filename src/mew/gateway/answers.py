@@ -9,7 +9,7 @@ from msgspec import Raw
 from mew.protocol.codec import encode_json
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, ParticipantId
 from mew.protocol.errors import Refusal
-from mew.protocol.kinds import Kind
+from mew.protocol.kinds import InviteAck, Kind
 from mew.space import Refused, Space
 
 __all__ = ["error", "invite_ack", "problem"]
@@ -40,16 +40,9 @@ def problem(who: ParticipantId, space: Space, refused: Refused, kind: str) -> di
     return payload
 
 
-def invite_ack(
-    at: datetime, invite: Envelope, participant: ParticipantId, token: str, connection_url: str
-) -> Envelope:
-    payload = {
-        "status": "created",
-        "participant_id": participant,
-        "token": token,
-        "connection_url": connection_url,
-    }
-    return _to_one(at, ParticipantId(invite.sender), Kind.INVITE_ACK, payload, correlation_id=(invite.id,))
+def invite_ack(at: datetime, invite: Envelope, made: InviteAck) -> Envelope:
+    """The inviter's answer (§3.6.4), for nobody else to see."""
+    return _to_one(at, ParticipantId(invite.sender), Kind.INVITE_ACK, made, correlation_id=(invite.id,))
 
 
 def _to_one(

@@ -28,6 +28,8 @@ def read_tree(path: Path) -> Node:
     try:
         with path.open("rb") as file:
             written = file.read(_FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; name yours with --config FILE") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     if len(written) > _FILE_BYTES_MAX:
@@ -53,7 +55,10 @@ def parse_tree(text: str, file: str) -> Node:
         # the text of the error itself quotes the line, which may hold a token
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1
-        raise ConfigError(f"{file}:{line}: not YAML: {error.problem or error.context}") from None
+        hint = (
+            "; a text that begins with '*' needs quotes" if error.context == "while scanning an alias" else ""
+        )
+        raise ConfigError(f"{file}:{line}: not YAML: {error.problem or error.context}{hint}") from None
     except RecursionError:
         raise ConfigError(f"{file}:1: nested too deeply") from None
 

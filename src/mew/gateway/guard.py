@@ -19,6 +19,10 @@ from .tokens import hash_token
 __all__ = ["BEARER_SUBPROTOCOL", "Admission", "Denied", "Guard", "token_of"]
 
 BEARER_SUBPROTOCOL: Final = "mew.bearer."
+_NO_TOKEN: Final = (
+    "a bearer token is needed: 'Authorization: Bearer TOKEN', or in a browser the subprotocols"
+    " 'mew.v0.4' and 'mew.bearer.TOKEN'; to join by a first frame leave 'space' out of the URL"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,12 @@ class Guard:
         Raises:
             Denied: no or an unknown token, kicked, no such space, or who knows tokens cannot be asked.
         """
-        token = await self._slowed(request, token)
+        if not token:
+            raise Denied(401, "no_token", _NO_TOKEN)
         room = self.room(space)
         admission = await self._identify(room, token)
         if admission is None:
-            raise self._failed(request, f"this token is not one of space {room.id!r}")
+            raise await self._failed(request, f"this token is not one of space {room.id!r}")
         self._throttle.succeeded(self.address(request))
         return admission
 
@@ -84,7 +89,8 @@ class Guard:
         Raises:
             Denied: no token, one that opens no room, or who knows tokens cannot be asked.
         """
-        token = await self._slowed(request, token)
+        if not token:
+            raise Denied(401, "no_token", _NO_TOKEN)
         admissions: list[Admission] = []
         for room in tuple(self._rooms.values()):
             try:
@@ -95,7 +101,7 @@ class Guard:
             else:
                 admissions += [] if admission is None else [admission]
         if not admissions:
-            raise self._failed(request, "this token opens no space here")
+            raise await self._failed(request, "this token opens no space here")
         self._throttle.succeeded(self.address(request))
         return admissions
 
@@ -122,16 +128,13 @@ class Guard:
             address = hop
         return address
 
-    async def _slowed(self, request: web.BaseRequest, token: str | None) -> str:
-        delay_s = self._throttle.delay_s(self.address(request), asyncio.get_running_loop().time())
+    async def _failed(self, request: web.BaseRequest, message: str) -> Denied:
+        """Answers to wrong tokens come ever later; who has a right one does not wait."""
+        address = self.address(request)
+        delay_s = self._throttle.delay_s(address, asyncio.get_running_loop().time())
         if delay_s:
             await asyncio.sleep(delay_s)
-        if not token:
-            raise Denied(401, "no_token", "a bearer token is needed: 'Authorization: Bearer TOKEN'")
-        return token
-
-    def _failed(self, request: web.BaseRequest, message: str) -> Denied:
-        self._throttle.failed(self.address(request), asyncio.get_running_loop().time())
+        self._throttle.failed(address, asyncio.get_running_loop().time())
         return Denied(401, "bad_token", message)
 
     async def _identify(self, room: Room, token: str) -> Admission | None:

@@ -67,6 +67,7 @@ class HttpDoor:
             routes.READY: self._ready,
             routes.METRICS: self._scrape,
             routes.OPENAPI: self._describe,
+            routes.SOCKET: self._no_upgrade,
             routes.INDEX: self._index,
         }
         self._document = encode_json(document(self._table, self._version))
@@ -247,6 +248,11 @@ class HttpDoor:
 
     async def _describe(self, request: web.Request) -> web.Response:
         return web.Response(body=self._document, content_type="application/json")
+
+    async def _no_upgrade(self, request: web.Request) -> web.Response:
+        raise Denied(
+            426, "upgrade_required", "this is a WebSocket; connect with a client that asks for an upgrade"
+        )
 
     async def _index(self, request: web.Request) -> web.Response:
         return web.Response(text=_INDEX.format(version=self._version))

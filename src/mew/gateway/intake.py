@@ -40,10 +40,12 @@ class Intake:
         self._at = now()
         self._violations = Bucket(_RECORDED_PER_S, _RECORDED_BURST)
         self._tokens: dict[str, str] = {}  # made for invitations on their way, by their hash
+        self.appended = 0
+        """Entries handed to the log."""
+        self.applied = 0
+        """Those of them that have come round."""
         self.unsettled = 0
-        """Entries on their way that can change what the space allows."""
-        self.settled = 0
-        """Those that have come round."""
+        """Those on their way that can change what the space allows."""
 
     def submit(
         self,
@@ -58,7 +60,7 @@ class Intake:
         turn_s = self._loop.time()
         wait_s = bucket.take(turn_s)
         if wait_s:
-            return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.2f} s", wait_s)
+            return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
         at = self._at if turn_s == self._turn_s else self._look_at_clock(turn_s)
         if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
             refused = self._space.refusal(at, envelope, lenient=lenient)
@@ -72,6 +74,7 @@ class Intake:
             if envelope.kind == Kind.INVITE:
                 token_hash = self._make_token()
         self._log.append(at, Sent(envelope, raw, connection, lenient, token_hash))
+        self.appended += 1
         return None
 
     def append(self, event: Event) -> None:
@@ -83,12 +86,12 @@ class Intake:
         if _may_change(event):
             self.unsettled += 1
         self._log.append(self._look_at_clock(self._loop.time()), event)
+        self.appended += 1
 
-    def applied(self, event: Event) -> None:
+    def settle(self, event: Event) -> None:
         """An event has come round."""
-        if self.unsettled and _may_change(event):
+        if _may_change(event):
             self.unsettled -= 1
-            self.settled += 1
 
     def token(self, sent: Sent) -> str | None:
         """The token made here for an invitation; None if another node made it."""

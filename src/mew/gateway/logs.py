@@ -9,7 +9,14 @@ from typing import Any, Final, TextIO
 
 from aiohttp.http_exceptions import HttpProcessingError
 
-__all__ = ["LogFormat", "set_up"]
+__all__ = ["LogFormat", "LogLevel", "set_up"]
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
 
 
 class LogFormat(StrEnum):
@@ -20,7 +27,7 @@ class LogFormat(StrEnum):
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def set_up(form: LogFormat, level: str, stream: TextIO = sys.stderr) -> None:
+def set_up(form: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

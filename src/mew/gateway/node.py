@@ -56,12 +56,12 @@ class Node:
     def connection_url(self, space: str) -> str:
         return f"{self._base_url}/ws?space={space}"
 
+    def sends_mail(self) -> bool:
+        return self._config.smtp is not None
+
     def invite_by_mail(self, to: str, space: str, ack: Envelope) -> None:
-        smtp = self._config.smtp
-        if smtp is None:
-            _logger.info("no SMTP configured, no invitation sent", extra={"space": space})
-            return
-        self.spawn(mail.invite(smtp, to, space, ack))
+        assert self._config.smtp is not None, "no SMTP configured"
+        self.spawn(mail.invite(self._config.smtp, to, space, ack))
 
     # What the server asks for.
 

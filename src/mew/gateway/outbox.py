@@ -5,37 +5,31 @@ A reader that does not keep up is held back only up to a bound and then closed: 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from struct import Struct
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from mew.space import Connection
 
-__all__ = ["Outbox", "Outboxes", "binary_frame", "text_frame"]
+__all__ = ["Outbox", "Outboxes"]
 
 # What may wait in the transport; the rest waits here, where it can be dropped.
 _SOCKET_BYTES: Final = 256 * 1024
 _RETRY_S: Final = 0.01
 
-_LENGTH_16: Final = Struct("!BBH").pack
-_LENGTH_64: Final = Struct("!BBQ").pack
-_TEXT: Final = 0x81
-_BINARY: Final = 0x82
-
-
-def text_frame(data: bytes) -> bytes:
-    """One unfragmented WebSocket frame, as a server sends it (RFC 6455 §5.2)."""
-    return _header(_TEXT, len(data)) + data
-
-
-def binary_frame(data: bytes) -> bytes:
-    return _header(_BINARY, len(data)) + data
-
 
 class Outbox:
     """The way out to one connection."""
 
-    __slots__ = ("_bytes_max", "_held", "_held_bytes", "_overflow", "_stopped", "_transport")
+    __slots__ = (
+        "_bytes_max",
+        "_first",
+        "_held",
+        "_held_bytes",
+        "_overflow",
+        "_retrying",
+        "_stopped",
+        "_transport",
+    )
 
     def __init__(
         self, transport: asyncio.WriteTransport, bytes_max: int, overflow: Callable[[], None]
@@ -44,17 +38,24 @@ class Outbox:
         self._transport = transport
         self._bytes_max = bytes_max
         self._overflow = overflow
+        self._first: Iterator[bytes] | None = None  # what goes before all that is held
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
+        self._retrying = False
         self._stopped = False
 
     def write(self, data: bytes) -> None:
         if self._stopped or self._transport.is_closing():
             return
-        if self._held or self._transport.get_write_buffer_size() > _SOCKET_BYTES:
+        if self._retrying or self._transport.get_write_buffer_size() > _SOCKET_BYTES:
             self._hold(data)
         else:
             self._transport.write(data)
+
+    def replay(self, frames: Iterator[bytes]) -> None:
+        """Write these as fast as they are read, before anything else: they need not all be in memory at once."""
+        self._first = frames
+        self._pump()
 
     @property
     def waiting_bytes(self) -> int:
@@ -64,27 +65,51 @@ class Outbox:
     def stop(self) -> None:
         """Write no more; what waits here is dropped."""
         self._stopped = True
+        self._first = None
         self._held.clear()
         self._held_bytes = 0
 
     def _hold(self, data: bytes) -> None:
-        if not self._held:
-            asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
         self._held.append(data)
         self._held_bytes += len(data)
         if self._held_bytes > self._bytes_max:
             self.stop()
             self._overflow()
+        else:
+            self._retry_later()
+
+    def _retry_later(self) -> None:
+        if not self._retrying:
+            self._retrying = True
+            asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
 
     def _retry(self) -> None:
+        self._retrying = False
+        self._pump()
+
+    def _pump(self) -> None:
+        """Write as much of what waits as the transport takes."""
         if self._transport.is_closing():
             self.stop()
-        while self._held and self._transport.get_write_buffer_size() <= _SOCKET_BYTES:
-            data = self._held.popleft()
-            self._held_bytes -= len(data)
+            return
+        while self._transport.get_write_buffer_size() <= _SOCKET_BYTES:
+            data = self._next()
+            if data is None:
+                return
             self._transport.write(data)
-        if self._held:
-            asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
+        self._retry_later()
+
+    def _next(self) -> bytes | None:
+        if self._first is not None:
+            data = next(self._first, None)
+            if data is not None:
+                return data
+            self._first = None
+        if not self._held:
+            return None
+        data = self._held.popleft()
+        self._held_bytes -= len(data)
+        return data
 
 
 class Outboxes:
@@ -145,11 +170,3 @@ class Outboxes:
         if own is None:
             own = self._apart[connection] = list(self._shared)
         return own
-
-
-def _header(first: int, length: int) -> bytes:
-    if length < 126:
-        return bytes((first, length))
-    if length < 65_536:
-        return _LENGTH_16(first, 126, length)
-    return _LENGTH_64(first, 127, length)

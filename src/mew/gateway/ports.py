@@ -20,6 +20,8 @@ class Shell(Protocol):
 
     def now(self) -> datetime: ...
 
+    def sends_mail(self) -> bool: ...
+
     def invite_by_mail(self, to: str, space: str, ack: Envelope) -> None:
         """Send what the inviter was answered, without waiting for it."""
 
@@ -33,6 +35,7 @@ class Guest(Protocol):
     who: ParticipantId
     outbox: Outbox
     bucket: Bucket
+    patience: Bucket
     after: EnvelopeId | None
     lenient: bool
 

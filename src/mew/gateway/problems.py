@@ -66,6 +66,9 @@ async def problems(
     except Exception as error:
         if request.writer.output_size:
             raise  # an answer is under way already: the connection can only be closed
+        if isinstance(error, Denied):
+            where = {"address": request.remote, "path": request.path, "status": error.status}
+            _log.info("turned away", extra={**where, "error": error.code})
         response = _of(error)
     if not response.prepared:
         response.headers.update(request.get(HEADERS, {}))

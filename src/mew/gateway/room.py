@@ -6,7 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from typing import Final, assert_never
+
+from msgspec import UNSET
 
 from mew.log.base import Log, LogUnavailable
 from mew.protocol import frames
@@ -14,7 +17,7 @@ from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
-from mew.protocol.kinds import Kind
+from mew.protocol.kinds import InviteAck, Kind
 from mew.space import (
     Answer,
     Configured,
@@ -157,10 +160,9 @@ class Room:
             self.turn_away(guest, refused, EnvelopeId(envelope.id), envelope.kind)
 
     def receive_frame(self, guest: Guest, frame: bytes, *, text: bool) -> None:
-        """A stream frame came. It waits for entries on their way that may change where it goes."""
-        if self._intake.unsettled:
-            due = self._intake.settled + self._intake.unsettled
-            self._deferred.append((due, lambda: self._forward(guest, frame, text=text)))
+        """A stream frame came. It overtakes no entry: one on its way may change where it goes."""
+        if self._intake.applied < self._intake.appended:
+            self._deferred.append((self._intake.appended, lambda: self._forward(guest, frame, text=text)))
             return
         self._forward(guest, frame, text=text)
         self._flush_soon()
@@ -192,6 +194,9 @@ class Room:
         """What came is not accepted: say so to the sender, and to nobody else."""
         self._intake.record(guest.who, envelope_id, kind, refused)
         self._refuse(guest.who, guest.id, refused, envelope_id, kind)
+        if guest.patience.take(asyncio.get_running_loop().time()):
+            self.flush()
+            guest.close(CloseCode.FLOODING, "too much of what you send is refused; come back later")
         self._flush_soon()
 
     def flush(self) -> None:
@@ -209,8 +214,9 @@ class Room:
 
     def _apply(self, entry: Entry) -> None:
         event = entry.event
+        self._intake.applied += 1
         if self._intake.unsettled:
-            self._intake.applied(event)
+            self._intake.settle(event)
         decisions = self.space.apply(entry)
         for decision in decisions:
             if type(decision) is Deliver:
@@ -268,11 +274,11 @@ class Room:
         if guest is None:
             return  # gone before its `Joined` came round
         self._outboxes.add(guest.id, guest.outbox)
-        self._outboxes.to((guest.id,), frame)
         if guest.after is not None and self.history.knows(guest.after):
-            for record in self.history.after(guest.after):
-                if record.is_for(guest.who):
-                    self._outboxes.to((guest.id,), text_frame(record.raw))
+            missed = [record.raw for record in self.history.after(guest.after) if record.is_for(guest.who)]
+            guest.outbox.replay(chain((frame,), map(text_frame, missed)))
+        else:
+            self._outboxes.to((guest.id,), frame)
 
     def _refuse(
         self,
@@ -302,7 +308,7 @@ class Room:
             return  # another node made the token, and tells the inviter
         if invite.connection is not None:
             self._outboxes.to((invite.connection,), text_frame(encode(ack)))
-        if invite.email is not None:
+        if invite.email is not None and self._shell.sends_mail():
             self._shell.invite_by_mail(invite.email, self.id, ack)
 
     def _invite_ack(self, entry: Entry, invite: Invite) -> Envelope | None:
@@ -310,8 +316,18 @@ class Room:
         token = self._intake.token(entry.event)
         if token is None:
             return None
-        url = self._shell.connection_url(self.id)
-        return answers.invite_ack(entry.at, invite.envelope, invite.participant, token, url)
+        made = InviteAck(
+            status="created",
+            participant_id=invite.participant,
+            token=token,
+            connection_url=self._shell.connection_url(self.id),
+            email=UNSET
+            if invite.email is None
+            else "sending"
+            if self._shell.sends_mail()
+            else "not_configured",
+        )
+        return answers.invite_ack(entry.at, invite.envelope, made)
 
     def _wake_at(self, at: datetime) -> None:
         wait_s = max(0.0, (at - self._shell.now()).total_seconds())
@@ -347,7 +363,7 @@ class Room:
         except ProtocolError as error:
             route = Refused(error.refusal, str(error))
         if isinstance(route, Refused):
-            self._refuse(guest.who, guest.id, route, None, "")
+            self.turn_away(guest, route)
             return
         self.counts.frames += 1
         wrapped = text_frame(frame) if text else binary_frame(frame)
@@ -358,8 +374,8 @@ class Room:
             self._outboxes.to((c for c in self._connections_of(route.targets) if c not in own), wrapped)
 
     def _run_deferred(self) -> None:
-        """Those that came before the next change: a close sent behind a frame does not overtake it."""
-        while self._deferred and self._deferred[0][0] <= self._intake.settled:
+        """Those that came before the next entry: a close sent behind a frame does not overtake it."""
+        while self._deferred and self._deferred[0][0] <= self._intake.applied:
             self._deferred.popleft()[1]()
 
     def _connections_of(self, participants: tuple[ParticipantId, ...]) -> list[Connection]:

@@ -16,6 +16,7 @@ __all__ = [
     "POST_MESSAGE",
     "PROPOSALS",
     "READY",
+    "SOCKET",
     "SPACES",
 ]
 
@@ -83,4 +84,13 @@ READY: Final = Route(
 )
 METRICS: Final = Route("GET", "/metrics", "metrics", "Metrics for Prometheus.", "text/plain", is_open=True)
 OPENAPI: Final = Route("GET", "/openapi.json", "openapi", "This document.", "application/json", is_open=True)
+SOCKET: Final = Route(
+    "GET",
+    "/ws",
+    "connect",
+    "A WebSocket, with `space` and perhaps `after` (§5.2). Without an upgrade there is nothing here.",
+    "text/plain",
+    problems=(426,),
+    is_open=True,
+)
 INDEX: Final = Route("GET", "/", "index", "What this is and where to go on.", "text/plain", is_open=True)

@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
@@ -47,6 +48,7 @@ class Gateway:
         self._guard: Guard
         self._sockets: SocketDoor
         self._site: web.SockSite
+        self._tls: ssl.SSLContext | None = None
         self.url = ""
 
     async def __aenter__(self) -> "Gateway":
@@ -68,22 +70,31 @@ class Gateway:
         try:
             config = load_config(self._config.file, self._environ)
             authenticator = _authenticator(config, self._environ)
+            self._reload_tls(config)
         except ConfigError as error:
             _logger.error("configuration not reloaded: %s", error)
             return
         self._config = config
         self._guard.authenticator = authenticator
-        self._guard.server = config.server
+        self._guard.server = replace(config.server, host=self._guard.server.host)
         self._node.reconfigure(config)
         _logger.info("configuration reloaded", extra={"file": str(config.file)})
+
+    def _reload_tls(self, config: Config) -> None:
+        """Handshakes from here on use the certificate that the file names now."""
+        if (self._tls is None) != (config.tls is None):
+            raise ConfigError("tls: cannot be turned on or off while running; restart the gateway")
+        if self._tls is not None and config.tls is not None:
+            _tls(config)  # a pair that does not fit must not spoil the context in use
+            self._tls.load_cert_chain(config.tls.cert, config.tls.key)
 
     async def _start(self, stack: AsyncExitStack) -> None:
         config = self._config
         authenticator = _authenticator(config, self._environ)
-        tls = _tls(config)
+        self._tls = _tls(config)
         trace = None
         if self._trace_file is not None:
-            trace = Trace(self._trace_file)
+            trace = _trace(self._trace_file)
             stack.callback(trace.close)
         listener = _bind(config)
         stack.callback(listener.close)
@@ -97,10 +108,12 @@ class Gateway:
         )
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        self._site = web.SockSite(runner, listener, ssl_context=tls, backlog=1024)
+        self._site = web.SockSite(runner, listener, ssl_context=self._tls, backlog=1024)
         await self._site.start()
         for note in config.notes:
             _logger.warning(note)
+        if self._tls is None and not _is_loopback(config.server.host):
+            _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
 
     def _app(self, socket_door: SocketDoor) -> web.Application:
         http_door = HttpDoor(self._guard, self._node)
@@ -145,6 +158,13 @@ def _authenticator(config: Config, environ: Mapping[str, str]) -> Authenticator:
     return static if config.jwt is None else Chain(static, JwtVerifier(config.jwt))
 
 
+def _trace(file: Path) -> Trace:
+    try:
+        return Trace(file)
+    except OSError as error:
+        raise ConfigError(f"--trace {file}: cannot be written: {error.strerror}") from None
+
+
 def _bind(config: Config) -> socket.socket:
     host, port = config.server.host, config.server.port
     try:
@@ -175,6 +195,10 @@ def _url(config: Config, port: int) -> str:
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"{'http' if config.tls is None else 'https'}://{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.") or host == "::1"
 
 
 def _as_ws(url: str) -> str:

@@ -27,7 +27,9 @@ _log = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = "mew.v0.4"
 _FRAME_MARK: Final = ord("#")
-_JOIN_BYTES_MAX: Final = 4 << 20
+_JOIN_BYTES_MAX: Final = 64 << 10
+_REFUSED_PER_S: Final = 100
+_REFUSED_BURST: Final = 2_000
 
 _CLOSE_FOR_STATUS: Final = {
     401: CloseCode.BAD_TOKEN,
@@ -111,6 +113,7 @@ class SocketDoor:
         except ProtocolError as error:
             wire.close(CloseCode.BAD_JOIN, str(error))
         except Denied as denied:
+            _log.info("turned away", extra={"address": self._guard.address(request), "error": denied.code})
             wire.close(_CLOSE_FOR_STATUS.get(denied.status, CloseCode.BAD_JOIN), str(denied))
         else:
             self._joining.discard(wire)
@@ -153,6 +156,7 @@ class Guest:
         self.who: ParticipantId = admission.who
         self.after = after
         self.bucket = Bucket(limits.envelopes_per_second, limits.burst)
+        self.patience = Bucket(_REFUSED_PER_S, _REFUSED_BURST)
         self.outbox = Outbox(wire.transport, limits.outbox_bytes, self._fell_behind)
         self.wire = wire
 
@@ -201,7 +205,7 @@ class LenientGuest(Guest):
             try:
                 if compat.is_heartbeat(data):
                     return
-                new_id, ts = str(uuid.uuid4()), self._now().isoformat()
+                new_id, ts = str(uuid.uuid4()), self._now().isoformat().replace("+00:00", "Z")
                 data = compat.complete(data, self.who, self._claimed, new_id=new_id, ts=ts)
             except ProtocolError:
                 pass  # the room says what is wrong with it

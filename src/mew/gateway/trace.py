@@ -1,5 +1,6 @@
 """`--trace FILE`: a JSON line for each envelope received, refused and delivered. Costs nothing when off."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ class Trace:
     """Headers only: a trace holds no payload and no token."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file.open("ab", buffering=64 * 1024)
+        self._file = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
     def received(self, space: str, envelope: Envelope) -> None:
         self._write("received", space, **_header(envelope))

@@ -40,6 +40,10 @@ class Upgrade(web.StreamResponse):
         offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
         if subprotocol in offered:
             self.headers["Sec-WebSocket-Protocol"] = subprotocol
+        elif any(offered):
+            raise Denied(
+                400, "bad_handshake", f"of the subprotocols only {subprotocol!r} is spoken here; offer it too"
+            )
         self.force_close()
 
 

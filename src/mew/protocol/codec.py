@@ -135,6 +135,7 @@ _DAY: Final = timedelta(days=1)
 _LAST_MINUTE: Final = timedelta(hours=23, minutes=59)
 _TOO_DEEP: Final = f"nested deeper than {NESTING_MAX} levels"
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_WRONG_FIELD: Final = re.compile(r"(.+) - at `\$\.(.+)`")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _AS_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 
@@ -220,4 +221,5 @@ def _readable(error: Exception) -> str:
         return _TOO_DEEP
     if isinstance(error, UnicodeDecodeError):
         return "invalid UTF-8"
-    return str(error)
+    wrong = _WRONG_FIELD.fullmatch(str(error))
+    return f"field {wrong[2]!r}: {wrong[1][0].lower()}{wrong[1][1:]}" if wrong else str(error)

@@ -42,6 +42,7 @@ class CloseCode(IntEnum):
     JOIN_TIMEOUT = 4009
     UNAVAILABLE = 4010
     SPACE_FULL = 4011
+    FLOODING = 4012
     BAD_TOKEN = 4501
     KICKED = 4503
     NO_SUCH_SPACE = 4504
