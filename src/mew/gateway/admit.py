@@ -22,8 +22,12 @@ def admit(received: bytes, who: ParticipantId, *, bytes_max: int) -> Envelope:
     envelope = decode(received)
     if envelope.sender != who:
         raise ProtocolError(
-            f"connection is {who!r}, envelope {envelope.id!r} says {envelope.sender!r}", Refusal.WRONG_SENDER
+            f"connection is {who!r}, envelope {envelope.id!r} says {envelope.sender!r}",
+            Refusal.WRONG_SENDER,
+            envelope.kind,
         )
     if envelope.kind.startswith(RESERVED_PREFIX):
-        raise ProtocolError(f"{envelope.kind!r} is the gateway's to send", Refusal.RESERVED_KIND)
+        raise ProtocolError(
+            f"{envelope.kind!r} is the gateway's to send", Refusal.RESERVED_KIND, envelope.kind
+        )
     return envelope

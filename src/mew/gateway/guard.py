@@ -112,7 +112,7 @@ class Guard:
             Denied: another page, or one without an origin.
         """
         origin = request.headers.get("Origin")
-        if origin is None or origin in self.server.allowed_origins or "*" in self.server.allowed_origins:
+        if origin is None or origin in self.server.allowed_origins:
             return
         if self._is_own(origin, request):
             return
@@ -151,7 +151,7 @@ class Guard:
             raise Denied(403, "kicked", "this participant was removed from the space")
         if identity is None:
             return None
-        if identity.source is TokenSource.JWT:
+        if identity.source is TokenSource.JWT or identity.participant in room.space.state.identities:
             room.identify(identity.participant, identity.capabilities)
         return Admission(room, identity.participant)
 

@@ -4,10 +4,11 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from mew.log.base import Log
+from mew.log.base import Log, LogUnavailable
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind
@@ -57,6 +58,8 @@ class Intake:
         lenient: bool = False,
     ) -> Refused | None:
         """Append an envelope, or say why not."""
+        if self._trace is not None:
+            self._trace.received(self._space.state.rules.id, envelope)
         turn_s = self._loop.time()
         wait_s = bucket.take(turn_s)
         if wait_s:
@@ -66,8 +69,6 @@ class Intake:
             refused = self._space.refusal(at, envelope, lenient=lenient)
             if refused is not None:
                 return refused
-        if self._trace is not None:
-            self._trace.received(self._space.state.rules.id, envelope)
         token_hash = ""
         if envelope.kind in CHANGING_KINDS:
             self.unsettled += 1
@@ -102,15 +103,20 @@ class Intake:
 
     def record(self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused) -> None:
         """Note in the log that a rule said no, without what was sent, and not too often (§7.3)."""
+        if self.note(who, envelope_id, kind, refused):
+            with suppress(LogUnavailable):  # the room is closing: there is nobody to tell
+                self.append(Violated(who, envelope_id or EnvelopeId(""), kind, refused.refusal))
+
+    def note(self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused) -> bool:
+        """Tell the operator; whether it is worth telling the space too."""
         space = self._space.state.rules.id
         if self._trace is not None:
             self._trace.refused(space, who, envelope_id or "", kind, refused)
-        if not kind or refused.refusal in _NOT_RECORDED:
-            return
-        if self._violations.take(self._loop.time()) == 0:
-            where = {"space": space, "who": who, "kind": kind, "refusal": str(refused.refusal)}
-            _log.info("refused", extra=where)
-            self.append(Violated(who, envelope_id or EnvelopeId(""), kind, refused.refusal))
+        if not kind or refused.refusal in _NOT_RECORDED or self._violations.take(self._loop.time()):
+            return False
+        where = {"space": space, "who": who, "kind": kind, "refusal": str(refused.refusal)}
+        _log.info("refused", extra=where)
+        return True
 
     def _look_at_clock(self, turn_s: float) -> datetime:
         """The time, good for this turn of the loop: uvloop's own clock stands still within one."""

@@ -14,7 +14,8 @@ __all__ = ["Outbox", "Outboxes"]
 
 # What may wait in the transport; the rest waits here, where it can be dropped.
 _SOCKET_BYTES: Final = 256 * 1024
-_RETRY_S: Final = 0.01
+_RETRY_FIRST_S: Final = 0.01
+_RETRY_MOST_S: Final = 0.5
 
 
 class Outbox:
@@ -26,6 +27,7 @@ class Outbox:
         "_held",
         "_held_bytes",
         "_overflow",
+        "_retry_s",
         "_retrying",
         "_stopped",
         "_transport",
@@ -42,6 +44,7 @@ class Outbox:
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self._retrying = False
+        self._retry_s = _RETRY_FIRST_S
         self._stopped = False
 
     def write(self, data: bytes) -> None:
@@ -81,7 +84,10 @@ class Outbox:
     def _retry_later(self) -> None:
         if not self._retrying:
             self._retrying = True
-            asyncio.get_running_loop().call_later(_RETRY_S, self._retry)
+            asyncio.get_running_loop().call_later(self._retry_s, self._retry)
+            self._retry_s = min(
+                2 * self._retry_s, _RETRY_MOST_S
+            )  # one that reads nothing is asked ever less often
 
     def _retry(self) -> None:
         self._retrying = False
@@ -97,6 +103,7 @@ class Outbox:
             if data is None:
                 return
             self._transport.write(data)
+            self._retry_s = _RETRY_FIRST_S
         self._retry_later()
 
     def _next(self) -> bytes | None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import secrets
-from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain
@@ -12,11 +10,10 @@ from typing import Final, assert_never
 from msgspec import UNSET
 
 from mew.log.base import Log, LogUnavailable
-from mew.protocol import frames
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
-from mew.protocol.errors import CloseCode, ProtocolError, Refusal
+from mew.protocol.errors import CloseCode, ProtocolError
 from mew.protocol.kinds import InviteAck, Kind
 from mew.space import (
     Answer,
@@ -46,10 +43,11 @@ from .intake import Intake
 from .outbox import Outboxes
 from .ports import Accepted, Counts, Guest, Shell
 from .rate import Bucket
+from .relay import Relay
 from .settings import Limits
 from .trace import Trace
 from .waiting import Waiting
-from .websocket import binary_frame, text_frame
+from .websocket import text_frame
 
 __all__ = ["Room"]
 
@@ -79,7 +77,7 @@ class Room:
         self._outboxes = Outboxes()
         self._entering: Waiting[Connection, None] = Waiting()
         self._injected: Waiting[str, Accepted | Refused] = Waiting()
-        self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
+        self._relay = Relay(self.space, self._intake, self._outboxes, self.counts, shell.now, self.turn_away)
         self._flushing = False
         self._wake: asyncio.TimerHandle | None = None
         self._epoch = secrets.token_hex(4)
@@ -95,8 +93,8 @@ class Room:
             async for batch in self._log.follow(after=self.space.seq):
                 for entry in batch:
                     self._apply(entry)
-                    if self._deferred:
-                        self._run_deferred()
+                    if self._relay.waiting:
+                        self._relay.catch_up()
                 self._outboxes.flush()
                 self.news.set()
                 self.news.clear()
@@ -122,9 +120,7 @@ class Room:
     def identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
         """An authenticator vouches for `who`; None: the rules say what it holds, or else their defaults do."""
         rules = self.space.state.rules
-        if capabilities is None:
-            if who in rules.profiles:
-                return
+        if capabilities is None and who not in rules.profiles:
             capabilities = rules.defaults
         if self.space.state.identities.get(who) != capabilities:
             self._intake.append(Identified(who, capabilities))
@@ -153,18 +149,19 @@ class Room:
         try:
             envelope = admit(received, guest.who, bytes_max=self.limits.envelope_bytes)
         except ProtocolError as error:
-            self.turn_away(guest, Refused(error.refusal, str(error)), envelope_id_in(received))
+            self.turn_away(guest, Refused(error.refusal, str(error)), envelope_id_in(received), error.kind)
             return
-        refused = self._intake.submit(envelope, received, guest.bucket, guest.id, lenient=guest.lenient)
+        try:
+            refused = self._intake.submit(envelope, received, guest.bucket, guest.id, lenient=guest.lenient)
+        except LogUnavailable:
+            guest.close(CloseCode.UNAVAILABLE, "the space is not available now")
+            return
         if refused is not None:
             self.turn_away(guest, refused, EnvelopeId(envelope.id), envelope.kind)
 
     def receive_frame(self, guest: Guest, frame: bytes, *, text: bool) -> None:
-        """A stream frame came. It overtakes no entry: one on its way may change where it goes."""
-        if self._intake.applied < self._intake.appended:
-            self._deferred.append((self._intake.appended, lambda: self._forward(guest, frame, text=text)))
-            return
-        self._forward(guest, frame, text=text)
+        """A stream frame came."""
+        self._relay.take(guest, frame, text=text, bytes_max=self.limits.frame_bytes)
         self._flush_soon()
 
     async def inject(self, who: ParticipantId, received: bytes, bucket: Bucket) -> Accepted | Refused:
@@ -179,7 +176,7 @@ class Room:
         except ProtocolError as error:
             malformed = Refused(error.refusal, str(error))
             self.counts.refused += 1
-            self._intake.record(who, envelope_id_in(received), "", malformed)
+            self._intake.record(who, envelope_id_in(received), error.kind, malformed)
             return malformed
         refused = self._intake.submit(envelope, received, bucket)
         if refused is not None:
@@ -236,10 +233,9 @@ class Room:
             case Deliver():
                 self._deliver(entry.at, decision)
             case Answer():
-                self._answer(decision)
+                self._answer(entry, decision)
             case Refuse(who, envelope_id, kind, refused, connection):
-                if self._trace is not None:
-                    self._trace.refused(self.id, who, envelope_id, kind, refused)
+                self._intake.note(who, envelope_id, kind, refused)
                 self._refuse(who, connection, refused, envelope_id, kind)
             case Disconnect(connections, code, reason):
                 self._disconnect(connections, code, reason)
@@ -258,17 +254,17 @@ class Room:
             self.counts.delivered += len(self.guests)
             self._outboxes.to_all(text_frame(raw))
         else:
-            receivers = self._connections_of(only)
+            receivers = self.space.connections_of(only)
             self.counts.delivered += len(receivers)
             self._outboxes.to(receivers, text_frame(raw))
         if self._trace is not None:
             members = self.space.state.members
             self._trace.delivered(self.id, envelope, [who for who in members if only is None or who in only])
 
-    def _answer(self, answer: Answer) -> None:
+    def _answer(self, entry: Entry, answer: Answer) -> None:
         frame = text_frame(encode(answer.envelope))
         if answer.connection is None:
-            self._outboxes.to(self._connections_of((answer.who,)), frame)
+            self._outboxes.to(self.space.connections_of((answer.who,)), frame)
             return
         guest = self.guests.get(answer.connection)
         if guest is None:
@@ -277,6 +273,8 @@ class Room:
         if guest.after is not None and self.history.knows(guest.after):
             missed = [record.raw for record in self.history.after(guest.after) if record.is_for(guest.who)]
             guest.outbox.replay(chain((frame,), map(text_frame, missed)))
+        elif isinstance(entry.event, Joined) and entry.event.resumed:
+            guest.close(CloseCode.SLOW_READER, "what you missed has just gone; come back")
         else:
             self._outboxes.to((guest.id,), frame)
 
@@ -352,37 +350,3 @@ class Room:
             elif isinstance(decision, Deliver) and decision.envelope.kind in _REPLIES and not decision.raw:
                 reply = decision.envelope
         return Accepted(sent.envelope, entry.at, reply)
-
-    # Streams.
-
-    def _forward(self, guest: Guest, frame: bytes, *, text: bool) -> None:
-        try:
-            if len(frame) > self.limits.frame_bytes:
-                raise ProtocolError(f"a frame may have {self.limits.frame_bytes} bytes", Refusal.TOO_LARGE)
-            route = self.space.route(self._shell.now(), guest.who, frames.stream_of(frame))
-        except ProtocolError as error:
-            route = Refused(error.refusal, str(error))
-        if isinstance(route, Refused):
-            self.turn_away(guest, route)
-            return
-        self.counts.frames += 1
-        wrapped = text_frame(frame) if text else binary_frame(frame)
-        own = () if guest.lenient else self._connections_of((guest.who,))
-        if route.targets is None:
-            self._outboxes.to_all_but(own, wrapped)
-        else:
-            self._outboxes.to((c for c in self._connections_of(route.targets) if c not in own), wrapped)
-
-    def _run_deferred(self) -> None:
-        """Those that came before the next entry: a close sent behind a frame does not overtake it."""
-        while self._deferred and self._deferred[0][0] <= self._intake.applied:
-            self._deferred.popleft()[1]()
-
-    def _connections_of(self, participants: tuple[ParticipantId, ...]) -> list[Connection]:
-        """Their connections on this node."""
-        named = set(participants)
-        return [
-            connection
-            for connection, who in self.space.state.connections.items()
-            if who in named and connection in self.guests
-        ]

@@ -27,7 +27,7 @@ POST_MESSAGE: Final = Route(
     "/participants/{participant}/messages",
     "sendEnvelope",
     "Send an envelope, as over WebSocket (§5.3). Its answer comes once it stands in the order of the space.",
-    shapes.Accepted,
+    shapes.Receipt,
     problems=(400, 401, 403, 404, 408, 409, 413, 429, 503),
     query=shapes.SpaceQuery,
     takes_envelope=True,
@@ -42,7 +42,7 @@ MESSAGES: Final = Route(
     query=shapes.MessagesQuery,
 )
 SPACES: Final = Route(
-    "GET", "/spaces", "listSpaces", "The spaces that this token opens.", shapes.Spaces, (400, 401, 403, 503)
+    "GET", "/spaces", "listSpaces", "The spaces that this token opens.", shapes.Spaces, (400, 401, 403, 429, 503)
 )
 ENVELOPES: Final = Route(
     "GET",

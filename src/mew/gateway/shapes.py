@@ -12,7 +12,6 @@ from .proposals import Proposal, Status
 from .roster import ParticipantShown
 
 __all__ = [
-    "Accepted",
     "EnvelopesPage",
     "EnvelopesQuery",
     "Health",
@@ -25,6 +24,7 @@ __all__ = [
     "Proposals",
     "ProposalsQuery",
     "Ready",
+    "Receipt",
     "SpaceQuery",
     "SpaceShown",
     "Spaces",
@@ -98,7 +98,7 @@ class ProposalsQuery(_Query, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=1000, description="The newest so many.")] = 100
 
 
-class Accepted(Struct, frozen=True):
+class Receipt(Struct, frozen=True):
     """`timestamp` is the gateway's; `reply`: what the gateway itself answered, where it did."""
 
     id: str

@@ -28,15 +28,22 @@ _log = logging.getLogger(__name__)
 SUBPROTOCOL: Final = "mew.v0.4"
 _FRAME_MARK: Final = ord("#")
 _JOIN_BYTES_MAX: Final = 64 << 10
+_ANY_BYTES: Final = (
+    1 << 40
+)  # until the join tells which space's limits hold; what comes behind it waits unread
 _REFUSED_PER_S: Final = 100
 _REFUSED_BURST: Final = 2_000
 
-_CLOSE_FOR_STATUS: Final = {
-    401: CloseCode.BAD_TOKEN,
-    403: CloseCode.KICKED,
-    404: CloseCode.NO_SUCH_SPACE,
-    429: CloseCode.SPACE_FULL,
-    503: CloseCode.UNAVAILABLE,
+_CLOSE_FOR: Final = {
+    "no_token": CloseCode.BAD_TOKEN,
+    "bad_token": CloseCode.BAD_TOKEN,
+    "wrong_participant": CloseCode.BAD_TOKEN,
+    "kicked": CloseCode.KICKED,
+    "no_such_space": CloseCode.NO_SUCH_SPACE,
+    "space_full": CloseCode.SPACE_FULL,
+    "too_many_connections": CloseCode.SPACE_FULL,
+    "too_many_attempts": CloseCode.FLOODING,
+    "auth_unavailable": CloseCode.UNAVAILABLE,
 }
 
 
@@ -95,13 +102,13 @@ class SocketDoor:
     async def _serve_by_first_frame(self, request: web.Request) -> web.StreamResponse:
         upgrade = Upgrade(request, SUBPROTOCOL)
         await upgrade.prepare(request)
-        wire = self._wire(request, _JOIN_BYTES_MAX)
+        wire = self._wire(request, _ANY_BYTES)
         if wire is None:
             return upgrade
         self._joining.add(wire)
         try:
             async with asyncio.timeout(self._guard.server.join_timeout_s):
-                message = await wire.first()
+                message = await wire.first(_JOIN_BYTES_MAX)
                 if message is None:
                     return upgrade
                 join = compat.read_join(message.data)
@@ -112,9 +119,11 @@ class SocketDoor:
             wire.close(CloseCode.JOIN_TIMEOUT, "no join came")
         except ProtocolError as error:
             wire.close(CloseCode.BAD_JOIN, str(error))
+        except LogUnavailable:
+            wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
         except Denied as denied:
             _log.info("turned away", extra={"address": self._guard.address(request), "error": denied.code})
-            wire.close(_CLOSE_FOR_STATUS.get(denied.status, CloseCode.BAD_JOIN), str(denied))
+            wire.close(_CLOSE_FOR.get(denied.code, CloseCode.BAD_JOIN), str(denied))
         else:
             self._joining.discard(wire)
             limits = admission.room.limits

@@ -14,6 +14,7 @@ except ImportError:
     websocket_mask = None  # type: ignore[assignment]
 
 __all__ = [
+    "TOO_BIG",
     "Message",
     "Opcode",
     "Reader",
@@ -72,13 +73,12 @@ _REFUSED_CLOSE_CODES: Final = frozenset({1004, 1005, 1006, *range(1015, 3000)})
 class Reader:
     """Feed it what the socket receives; it returns what is complete."""
 
-    __slots__ = ("_fragments", "_have", "_held", "_kind", "_need", "bytes_max")
+    __slots__ = ("_fragments", "_held", "_kind", "_need", "bytes_max")
 
     def __init__(self, bytes_max: int) -> None:
         """No message may be larger than `bytes_max`."""
         self.bytes_max = bytes_max
-        self._held: list[bytes] = []  # the beginning of a frame
-        self._have = 0
+        self._held = bytearray()  # the beginning of a frame
         self._need = 0
         self._kind = 0  # of the message whose fragments these are
         self._fragments = bytearray()  # one buffer, so that many small ones cost no more than their bytes
@@ -90,11 +90,10 @@ class Reader:
             WireError: nothing after this may be read; `before` has what these bytes held until then.
         """
         if self._held:
-            self._held.append(data)
-            self._have += len(data)
-            if self._have < self._need:
+            self._held += data
+            if len(self._held) < self._need:
                 return []
-            data = b"".join(self._held)
+            data = bytes(self._held)
             self._held.clear()
         messages: list[Message] = []
         try:
@@ -127,9 +126,8 @@ class Reader:
             self._hold(data[at:])
 
     def _hold(self, rest: bytes) -> None:
-        """Keep the beginning of a frame until there is enough to go on with, so that large ones are joined once."""
-        self._held.append(rest)
-        self._have = len(rest)
+        """Keep the beginning of a frame until there is enough to go on with, so that large ones are read once."""
+        self._held += rest
         self._need = 2
         if len(rest) >= 2:
             start, length = _HEAD_MIN, rest[1] & 0x7F

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from .guard import Denied
-from .websocket import Message, Opcode, Reader, WireError, close_code, close_frame, ping, pong
+from .websocket import TOO_BIG, Message, Opcode, Reader, WireError, close_code, close_frame, ping, pong
 
 __all__ = ["Upgrade", "Wire"]
 
@@ -40,10 +40,6 @@ class Upgrade(web.StreamResponse):
         offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
         if subprotocol in offered:
             self.headers["Sec-WebSocket-Protocol"] = subprotocol
-        elif any(offered):
-            raise Denied(
-                400, "bad_handshake", f"of the subprotocols only {subprotocol!r} is spoken here; offer it too"
-            )
         self.force_close()
 
 
@@ -74,14 +70,16 @@ class Wire:
         self._failure: WireError | None = None  # what comes after those that wait
         self._turn: asyncio.Handle | None = None
         self._arrived = asyncio.Event()
+        self._first_bytes_left = bytes_max
         self._ended = self._loop.create_future()
         self._closing = False
         request.protocol.set_parser(self)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
         if transport.is_closing():
             self.feed_eof()
 
-    async def first(self) -> Message | None:
-        """The first message; None if the connection ended before it."""
+    async def first(self, bytes_max: int) -> Message | None:
+        """The first message; None if the connection ended before it, or sent more than this without one."""
+        self._first_bytes_left = bytes_max
         await self._arrived.wait()
         return self._early.pop(0) if self._early else None
 
@@ -118,6 +116,8 @@ class Wire:
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         self.heard_s = self._loop.time()
+        if not self._arrived.is_set() and self._listener is None:
+            self._first_bytes_left -= len(data)
         try:
             messages = self._reader.feed(data)
         except WireError as error:
@@ -127,6 +127,9 @@ class Wire:
             self._take_turn()
         else:
             self._pass_on(messages)
+        if self._first_bytes_left < 0 and not self._arrived.is_set():
+            self.close(TOO_BIG, "the first message is too large")
+            self._arrived.set()
         return False, b""
 
     def feed_eof(self) -> None:

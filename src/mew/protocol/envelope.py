@@ -20,8 +20,10 @@ _RESERVED = frozenset({"system", "gateway"})
 
 # The space remembers the ids of 65,536 envelopes: unbounded ones would be a way to fill its memory.
 _ID_CHARS_MAX: Final = 256
+_NAMES_MAX: Final = 1024  # decoded, a short name takes some ten times its bytes
 
 _Name = Annotated[str, Meta(min_length=1, max_length=_ID_CHARS_MAX)]
+_Names = Annotated[tuple[_Name, ...], Meta(max_length=_NAMES_MAX)]
 
 
 class Envelope(
@@ -33,9 +35,9 @@ class Envelope(
     id: _Name
     ts: Annotated[datetime, Meta(tz=True)] | UnsetType = UNSET
     sender: _Name
-    to: tuple[str, ...] = ()
+    to: _Names = ()
     kind: _Name
-    correlation_id: tuple[str, ...] = ()
+    correlation_id: _Names = ()
     context: Annotated[str, Meta(max_length=4096)] | UnsetType = UNSET
     payload: Raw = Raw()
 

@@ -51,11 +51,12 @@ class CloseCode(IntEnum):
 
 
 class ProtocolError(Exception):
-    """The bytes are not what the protocol allows; `refusal` is the code to answer with."""
+    """The bytes are not what the protocol allows; `refusal` is the code to answer with, `kind` what was attempted."""
 
-    def __init__(self, message: str, refusal: Refusal = Refusal.MALFORMED) -> None:
+    def __init__(self, message: str, refusal: Refusal = Refusal.MALFORMED, kind: str = "") -> None:
         super().__init__(message)
         self.refusal = refusal
+        self.kind = kind
 
 
 class InvalidCapability(ProtocolError):

@@ -59,7 +59,7 @@ Email = Annotated[
     str,
     Meta(max_length=320, pattern=r"^[A-Za-z0-9.!#$%&'*+/^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$(?!\n)"),
 ]
-Capabilities = Annotated[list[Any], Meta(max_length=256)]
+Capabilities = Annotated[list[Any], Meta(max_length=32)]
 Text = str | UnsetType
 
 
@@ -208,6 +208,7 @@ class InviteAck(_Payload, frozen=True):
     participant_id: str
     token: str
     connection_url: str
+    email: Literal["sending", "not_configured"] | UnsetType = UNSET
 
 
 class Kick(_Payload, frozen=True):

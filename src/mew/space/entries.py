@@ -48,10 +48,10 @@ class Configured(Struct, frozen=True, tag=True):
 
 
 class Identified(Struct, frozen=True, tag=True):
-    """An authenticator vouches for a participant that the rules do not name, or gives it other capabilities."""
+    """An authenticator vouches for a participant and says what it holds; None: what the rules say."""
 
     who: ParticipantId
-    capabilities: tuple[Capability, ...]
+    capabilities: tuple[Capability, ...] | None
 
 
 class Joined(Struct, frozen=True, tag=True):

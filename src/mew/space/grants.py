@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.protocol.capability import Capability, CapabilitySet
+from mew.protocol.capability import Capability, CapabilitySet, Effort, engines
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import InvalidCapability, Refusal
 from mew.protocol.kinds import Grant, Kind, Revoke
@@ -30,6 +30,11 @@ __all__ = [
 
 _GRANTS_MAX: Final = 4096
 _CUTS_MAX: Final = 1024
+_HELD_MAX: Final = 512  # all of it is in every welcome
+_PAYLOAD_BYTES_MAX: Final = 1 << 15
+_ENGINES_MAX: Final = 64
+_STEPS_MAX: Final = 100_000  # of proofs for one entry, some 100 ms
+_STEPS_PER_GRANT: Final = 64  # where all there are may have to be looked at again
 
 
 def check_grant(state: SpaceState, at: datetime, envelope: Envelope, asked: Grant) -> Refused | None:
@@ -38,23 +43,30 @@ def check_grant(state: SpaceState, at: datetime, envelope: Envelope, asked: Gran
     expires_at = _expiry(asked, at)
     if expires_at is not None and expires_at <= at:
         return Refused(Refusal.INVALID_PAYLOAD, "the grant would be over before it begins")
-    return check_gift(state, envelope, asked.capabilities)
+    return check_gift(state, envelope, ParticipantId(asked.recipient), asked.capabilities)
 
 
-def check_gift(state: SpaceState, envelope: Envelope, written: list[Any]) -> Refused | None:
-    """Refuse what does not compile, and what is not proven to be inside what the giver holds."""
+def check_gift(
+    state: SpaceState, envelope: Envelope, recipient: ParticipantId, written: list[Any]
+) -> Refused | None:
+    """Refuse what does not compile, what is too much, and what is not proven to be inside what the giver holds."""
     giver = ParticipantId(envelope.sender)
     if EnvelopeId(envelope.id) in state.grants:  # a lenient sender's, or one older than the ids remembered
         return Refused(Refusal.DUPLICATE_ID, f"a grant {envelope.id!r} is still in force")
     if len(state.grants) >= _GRANTS_MAX:
         return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_GRANTS_MAX} grants; revoke some")
-    try:
-        wanted = [Capability.parse(capability) for capability in written]
-    except InvalidCapability as error:
-        return Refused(Refusal.INVALID_CAPABILITY, str(error))
-    own = holdings.held(state, giver)
+    wanted = _parsed(envelope, written)
+    if isinstance(wanted, Refused):
+        return wanted
+    would_hold = CapabilitySet((*holdings.held(state, recipient), *wanted))
+    if len(would_hold) > _HELD_MAX or sum(held.size for held in would_hold) > holdings.BYTES_MAX:
+        return Refused(
+            Refusal.LIMIT_REACHED,
+            f"{recipient!r} would hold more than {_HELD_MAX} capabilities, or {holdings.BYTES_MAX} bytes of them",
+        )
+    own, effort = holdings.held(state, giver), Effort(_STEPS_MAX)
     for capability in wanted:
-        if not own.covers(capability):
+        if not own.covers(capability, effort=effort):
             return Refused(
                 Refusal.GRANT_EXCEEDS_OWN,
                 f"{giver!r} cannot pass on {capability.source}: it is not provably inside what {giver!r} holds",
@@ -104,11 +116,9 @@ def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Rev
     if asked.capabilities is not UNSET:
         if len(state.cuts.get(ParticipantId(asked.recipient), ())) + len(asked.capabilities) > _CUTS_MAX:
             return Refused(Refusal.LIMIT_REACHED, f"{asked.recipient!r} has had {_CUTS_MAX} patterns revoked")
-        try:
-            for written in asked.capabilities:
-                Capability.parse(written)
-        except InvalidCapability as error:
-            return Refused(Refusal.INVALID_CAPABILITY, str(error))
+        patterns = _parsed(envelope, asked.capabilities)
+        if isinstance(patterns, Refused):
+            return patterns
     elif asked.grant_id is not UNSET:
         granted = state.grants.get(EnvelopeId(asked.grant_id))
         if granted is None or granted.recipient != asked.recipient:
@@ -119,14 +129,14 @@ def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Rev
 
 
 def revoke(state: SpaceState, entry: Entry, sent: Sent, asked: Revoke) -> list[Decision]:
-    recipient = ParticipantId(asked.recipient)
+    recipient, effort = ParticipantId(asked.recipient), _settling(state)
     cuts: tuple[Capability, ...] = ()
     if asked.grant_id is not UNSET:
         del state.grants[EnvelopeId(asked.grant_id)]
     elif asked.capabilities is not UNSET:
         cuts = tuple(Capability.parse(written) for written in asked.capabilities)
-        _cut(state, recipient, cuts)
-    return settle(state, entry, [recipient], cause=(sent.envelope.id,), cuts=cuts)
+        _cut(state, recipient, cuts, effort)
+    return settle(state, entry, [recipient], cause=(sent.envelope.id,), cuts=cuts, effort=effort)
 
 
 def settle(
@@ -136,9 +146,10 @@ def settle(
     *,
     cause: tuple[str, ...] = (),
     cuts: tuple[Capability, ...] = (),
+    effort: Effort | None = None,
 ) -> list[Decision]:
     """`lost` hold less: take back what they granted on from it, and tell all who hold less what they hold now."""
-    notices, reduced = take_back(state, entry, lost, cause=cause, cuts=cuts)
+    notices, reduced = take_back(state, entry, lost, cause=cause, cuts=cuts, effort=effort)
     return notices + [told for who in reduced for told in presence.rewelcome(state, entry, who)]
 
 
@@ -149,19 +160,24 @@ def take_back(
     *,
     cause: tuple[str, ...] = (),
     cuts: tuple[Capability, ...] = (),
+    effort: Effort | None = None,
 ) -> tuple[list[Decision], list[ParticipantId]]:
     """Take back what `lost` granted on, and so on down the chain: what to show, and who now holds less.
 
     A grant rests only on what was held before it, so one pass in the order they were made is enough, and two
-    participants cannot keep each other's grants alive. What the `cuts` leave of a grant is kept.
+    participants cannot keep each other's grants alive. What the `cuts` leave of a grant is kept. What is not
+    proven to be held within the effort goes.
     """
+    effort = _settling(state) if effort is None else effort
+    before = _Before(state)
     reduced = dict.fromkeys(lost)
     notices: list[Decision] = []
     for granted in tuple(state.grants.values()):
-        if granted.by not in reduced:
-            continue
-        own = holdings.held_before(state, granted.by, granted.id)
-        kept = _still_held(own, granted.capabilities, cuts)
+        kept = granted.capabilities
+        if granted.by in reduced:
+            kept = _still_held(before.held(granted.by), kept, cuts, effort)
+            kept = holdings.bounded(granted.capabilities, kept, before.room(granted.recipient))
+        before.add(granted.recipient, kept)
         if kept == granted.capabilities:
             continue
         if kept:
@@ -196,25 +212,28 @@ def _expiry(asked: Grant, at: datetime) -> datetime | None:
 def _chain(
     state: SpaceState, giver: ParticipantId, capabilities: tuple[Capability, ...]
 ) -> tuple[EnvelopeId, ...]:
-    own = CapabilitySet(holdings.base(state, giver))
+    own, effort = CapabilitySet(holdings.base(state, giver)), Effort(_STEPS_MAX)
+    received = [granted for granted in state.grants.values() if granted.recipient == giver]
     via: dict[EnvelopeId, None] = {}
     for capability in capabilities:
-        if own.covers(capability):
+        if own.covers(capability, effort=effort):
             continue
-        received = [granted for granted in state.grants.values() if granted.recipient == giver]
-        alone = (g for g in received if CapabilitySet(g.capabilities).covers(capability))
+        alone = (g for g in received if CapabilitySet(g.capabilities).covers(capability, effort=effort))
         sources = [single] if (single := next(alone, None)) is not None else received  # only some together
         via.update((granted.id, None) for granted in sources)
     return tuple(via)
 
 
-def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...]) -> None:
+def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...], effort: Effort) -> None:
     """Carve the patterns out of all that `who` holds now; what it is granted later is not touched."""
-    state.cuts[who] = (*state.cuts.get(who, ()), *(cut for cut in cuts if cut not in state.cuts.get(who, ())))
+    holdings.cut(state, who, cuts, effort)
+    before = _Before(state)
     for granted in tuple(state.grants.values()):
         if granted.recipient != who:
             continue
-        kept = holdings.narrowed(granted.capabilities, cuts)
+        kept = holdings.narrowed(granted.capabilities, cuts, effort)
+        kept = holdings.bounded(granted.capabilities, kept, before.room(who))
+        before.add(who, kept)
         if kept:
             state.grants[granted.id] = _with(granted, kept)
         else:
@@ -222,15 +241,67 @@ def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...]) ->
 
 
 def _still_held(
-    own: CapabilitySet, capabilities: tuple[Capability, ...], cuts: tuple[Capability, ...]
+    own: CapabilitySet, capabilities: tuple[Capability, ...], cuts: tuple[Capability, ...], effort: Effort
 ) -> tuple[Capability, ...]:
     kept: list[Capability] = []
     for capability in capabilities:
-        if own.covers(capability):
+        if own.covers(capability, effort=effort):
             kept.append(capability)
         elif cuts:
-            kept += [rest for rest in holdings.narrowed((capability,), cuts) if own.covers(rest)]
+            carved = holdings.narrowed((capability,), cuts, effort)
+            kept += [rest for rest in carved if own.covers(rest, effort=effort)]
     return tuple(kept)
+
+
+class _Before:
+    """What participants hold of themselves and through the grants added so far, in the order of the grants."""
+
+    def __init__(self, state: SpaceState) -> None:
+        self._state = state
+        self._received: dict[ParticipantId, list[Capability]] = {}
+        self._sets: dict[ParticipantId, CapabilitySet] = {}
+        self._room: dict[ParticipantId, int] = {}
+
+    def add(self, who: ParticipantId, capabilities: tuple[Capability, ...]) -> None:
+        self._room[who] = self.room(who) - sum(capability.size for capability in capabilities)
+        self._received.setdefault(who, []).extend(capabilities)
+        self._sets.pop(who, None)
+
+    def room(self, who: ParticipantId) -> int:
+        """How many bytes of capabilities `who` may have beside these."""
+        found = self._room.get(who)
+        if found is None:
+            own = holdings.base(self._state, who)
+            found = self._room[who] = holdings.BYTES_MAX - sum(capability.size for capability in own)
+        return found
+
+    def held(self, who: ParticipantId) -> CapabilitySet:
+        found = self._sets.get(who)
+        if found is None:
+            received = self._received.get(who, ())
+            found = self._sets[who] = CapabilitySet((*holdings.base(self._state, who), *received))
+        return found
+
+
+def _settling(state: SpaceState) -> Effort:
+    """What an entry may take to look at the grants again: bounded, and never short for plain ones."""
+    return Effort(_STEPS_MAX + _STEPS_PER_GRANT * len(state.grants))
+
+
+def _parsed(envelope: Envelope, written: list[Any]) -> tuple[Capability, ...] | Refused:
+    if len(bytes(envelope.payload)) > _PAYLOAD_BYTES_MAX:
+        return Refused(
+            Refusal.TOO_LARGE, f"the payload of a {envelope.kind} may have {_PAYLOAD_BYTES_MAX} bytes"
+        )
+    if engines(written) > _ENGINES_MAX:
+        return Refused(
+            Refusal.INVALID_CAPABILITY,
+            f"a {envelope.kind} may have {_ENGINES_MAX} regular expressions and JSONPaths",
+        )
+    try:
+        return tuple(Capability.parse(capability) for capability in written)
+    except InvalidCapability as error:
+        return Refused(Refusal.INVALID_CAPABILITY, str(error))
 
 
 def _with(granted: Granted, capabilities: tuple[Capability, ...]) -> Granted:

@@ -1,16 +1,36 @@
 """What each participant holds: its configuration and the baseline, less revocations, plus grants."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Raw
 
-from mew.protocol.capability import Capability, CapabilitySet
+from mew.protocol.capability import Capability, CapabilitySet, Effort
 from mew.protocol.codec import encode_json
-from mew.protocol.envelope import EnvelopeId, ParticipantId
+from mew.protocol.envelope import ParticipantId
 
 from .state import SpaceState
 
-__all__ = ["base", "changed", "forget", "held", "held_before", "is_known", "narrowed", "shown"]
+__all__ = [
+    "BYTES_MAX",
+    "base",
+    "bounded",
+    "changed",
+    "cut",
+    "cut_again",
+    "forget",
+    "held",
+    "is_known",
+    "narrowed",
+    "shown",
+]
+
+BYTES_MAX: Final = 1 << 17
+"""What one participant may hold as JSON, where it is not the operator who says so: every welcome has all of it."""
+
+_CUT_STEPS: Final = 100_000  # for one participant whose own capabilities were set anew
+_CUT_STEPS_ALL: Final = 2_000_000  # for all of them, where they share it
+_CUT_STEPS_MIN: Final = 5_000
 
 
 def is_known(state: SpaceState, who: str) -> bool:
@@ -24,41 +44,74 @@ def held(state: SpaceState, who: ParticipantId) -> CapabilitySet:
     """Everything `who` holds now, compiled."""
     found = state.held.get(who)
     if found is None:
-        found = state.held[who] = held_before(state, who, None)
+        capabilities = list(base(state, who))
+        for granted in state.grants.values():
+            if granted.recipient == who:
+                capabilities += granted.capabilities
+        found = state.held[who] = CapabilitySet(capabilities)
     return found
-
-
-def held_before(state: SpaceState, who: ParticipantId, grant: EnvelopeId | None) -> CapabilitySet:
-    """What `who` holds of itself and through the grants made before `grant`: what that grant may rest on."""
-    capabilities = list(base(state, who))
-    for granted in state.grants.values():
-        if granted.id == grant:
-            break
-        if granted.recipient == who:
-            capabilities += granted.capabilities
-    return CapabilitySet(capabilities)
 
 
 def base(state: SpaceState, who: ParticipantId) -> tuple[Capability, ...]:
     """What `who` holds of itself, without any grant."""
     if not is_known(state, who):
         return ()
+    left = state.left.get(who)
+    return _own(state, who) if left is None else left
+
+
+def cut(state: SpaceState, who: ParticipantId, cuts: Iterable[Capability], effort: Effort) -> None:
+    """Carve the patterns out of what `who` holds of itself, for as long as it belongs to the space."""
+    known = state.cuts.get(who, ())
+    fresh = tuple(pattern for pattern in dict.fromkeys(cuts) if pattern not in known)
+    own = base(state, who)
+    state.left[who] = bounded(own, narrowed(own, fresh, effort), BYTES_MAX)
+    state.cuts[who] = (*known, *fresh)
+
+
+def cut_again(state: SpaceState, whose: Iterable[ParticipantId]) -> None:
+    """What these hold of themselves was set anew: carve again what was revoked before."""
+    concerned = [who for who in whose if who in state.cuts]
+    for who in concerned:  # each has its own steps: what one was cut with takes nothing from another
+        steps = min(_CUT_STEPS, max(_CUT_STEPS_MIN, _CUT_STEPS_ALL // len(concerned)))
+        own = _own(state, who)
+        state.left[who] = bounded(own, narrowed(own, state.cuts[who], Effort(steps)), BYTES_MAX)
+
+
+def _own(state: SpaceState, who: ParticipantId) -> tuple[Capability, ...]:
     own: tuple[Capability, ...]
     if who in state.invited:
         own = ()  # what it was invited with is a grant
     elif who in state.identities:
         own = state.identities[who]
     else:
-        own = state.rules.profiles[who]
-    return narrowed((*own, *state.rules.baseline), state.cuts.get(who, ()))
+        own = state.rules.profiles.get(who, ())
+    return (*own, *state.rules.baseline)
 
 
-def narrowed(capabilities: Iterable[Capability], cuts: Iterable[Capability]) -> tuple[Capability, ...]:
+def narrowed(
+    capabilities: Iterable[Capability], cuts: Iterable[Capability], effort: Effort
+) -> tuple[Capability, ...]:
     """These capabilities without what the cuts take: gone where inside one, with an exception where wider."""
     left = tuple(capabilities)
-    for cut in cuts:
-        left = tuple(rest for capability in left if (rest := capability.without(cut)) is not None)
+    for pattern in cuts:
+        carved = (capability.without(pattern, effort=effort) for capability in left)
+        left = tuple(rest for rest in carved if rest is not None)
     return left
+
+
+def bounded(
+    had: tuple[Capability, ...], left: tuple[Capability, ...], bytes_max: int
+) -> tuple[Capability, ...]:
+    """What is left, without what grew by exceptions beyond these bytes: more is taken, not less."""
+    if left == had:
+        return left
+    whole, kept = frozenset(had), []
+    for capability in left:
+        if capability.size <= bytes_max or capability in whole:
+            kept.append(capability)
+            bytes_max -= capability.size
+    return tuple(kept)
 
 
 def shown(state: SpaceState, who: ParticipantId) -> Raw:

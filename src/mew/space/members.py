@@ -29,9 +29,14 @@ def check_invite(state: SpaceState, at: datetime, envelope: Envelope, asked: kin
         )
     if holdings.is_known(state, who):
         return Refused(Refusal.PARTICIPANT_EXISTS, f"{who!r} belongs to this space already")
-    if len(state.invited) >= _INVITATIONS_MAX:
-        return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_INVITATIONS_MAX} invitations")
-    return grants.check_gift(state, envelope, asked.initial_capabilities)
+    if who not in state.kicked and len(state.invited.keys() | state.kicked.keys()) >= _INVITATIONS_MAX:
+        # a kick is never refused and never forgotten, or it would let somebody back in: so this is the bound
+        return Refused(
+            Refusal.LIMIT_REACHED,
+            f"a space holds at most {_INVITATIONS_MAX} participants that were invited or kicked;"
+            " invite one that was kicked before",
+        )
+    return grants.check_gift(state, envelope, ParticipantId(who), asked.initial_capabilities)
 
 
 def invite(state: SpaceState, entry: Entry, sent: Sent, asked: kinds.Invite) -> list[Decision]:
@@ -75,7 +80,7 @@ def remove(
     for granted in tuple(state.grants.values()):
         if granted.recipient == who:
             del state.grants[granted.id]
-    for kept in (state.paused, state.shut_down, state.cuts, state.identities):
+    for kept in (state.paused, state.shut_down, state.cuts, state.left, state.identities):
         kept.pop(who, None)
     streams.forget_writer(state, who)
     holdings.changed(state, who)

@@ -49,6 +49,8 @@ def check_addressed(
 ) -> Refused | None:
     if not envelope.to:
         return Refused(Refusal.INVALID_PAYLOAD, f"{envelope.kind} must name in 'to' whom it is for")
+    if not any(holdings.is_known(state, who) for who in envelope.to):
+        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {envelope.to[0][:128]!r}")
     return None
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, assert_never
 from msgspec import Struct
 
 from mew.protocol import kinds
-from mew.protocol.capability import AmbiguousPayload, CapabilitySet
+from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet
 from mew.protocol.codec import decode_json, decode_payload
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
@@ -16,7 +16,18 @@ from mew.protocol.kinds import Kind
 
 from . import grants, holdings, members, pauses, presence, proposals, streams
 from .decisions import Decision, Deliver, Refuse, Refused, WakeAt
-from .entries import Configured, Entry, Event, Identified, Joined, Left, Sent, TimePassed, Violated
+from .entries import (
+    Configured,
+    Connection,
+    Entry,
+    Event,
+    Identified,
+    Joined,
+    Left,
+    Sent,
+    TimePassed,
+    Violated,
+)
 from .state import GATEWAY_ID_PREFIX, SpaceState, signed
 
 __all__ = ["CHANGING_KINDS", "RECENT_IDS", "Space"]
@@ -104,14 +115,10 @@ class Space:
 
         None also where a grant ends at this moment: the log takes it back first, and then decides.
         """
-        due = self.state.expires_next
-        if due is not None and due <= at:
+        state, envelope_id = self.state, envelope.id
+        if state.expires_next is not None and state.expires_next <= at:
             return None
-        return self._refusal(at, envelope, lenient=lenient)
-
-    def _refusal(self, at: datetime, envelope: Envelope, *, lenient: bool) -> Refused | None:
-        envelope_id = envelope.id
-        if not lenient and envelope_id in self.state.recent:
+        if not lenient and envelope_id in state.recent:
             return Refused(Refusal.DUPLICATE_ID, f"an envelope {envelope_id!r} was accepted before")
         if envelope_id.startswith(GATEWAY_ID_PREFIX):
             return Refused(
@@ -151,6 +158,11 @@ class Space:
     def is_known(self, who: str) -> bool:
         return holdings.is_known(self.state, who)
 
+    def connections_of(self, participants: tuple[ParticipantId, ...]) -> list[Connection]:
+        """All their connections, in the order they came."""
+        named = set(participants)
+        return [connection for connection, who in self.state.connections.items() if who in named]
+
     def invited(self, token_hash: str) -> ParticipantId | None:
         """Whose token this is, where somebody was invited with it."""
         for who, invitation in self.state.invited.items():
@@ -164,14 +176,21 @@ class Space:
 
     def _sent(self, entry: Entry, sent: Sent) -> list[Decision]:
         state, envelope, connection = self.state, sent.envelope, sent.connection
-        refused = self._refusal(entry.at, envelope, lenient=sent.lenient)
+        refused = self.refusal(entry.at, envelope, lenient=sent.lenient)
         if connection is not None and state.connections.get(connection) != envelope.sender:
             refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
         if refused is not None:
-            return [Refuse(sent.who, EnvelopeId(envelope.id), envelope.kind, refused, sent.connection)]
+            envelope_id = EnvelopeId(envelope.id)
+            told = Refuse(sent.who, envelope_id, envelope.kind, refused, sent.connection)
+            if refused.refusal is Refusal.DUPLICATE_ID:
+                return [told]
+            return [
+                told,
+                *self._violated(entry, Violated(sent.who, envelope_id, envelope.kind, refused.refusal)),
+            ]
         if not sent.lenient or envelope.id not in state.recent:
             # where a lenient sender uses an id again the first stands, so that nobody takes over another's proposal
-            self._remember(EnvelopeId(envelope.id), sent.who)
+            self._remember(EnvelopeId(envelope.id), ParticipantId(envelope.sender))
         only = None
         if envelope.to and state.rules.delivery == "addressed":
             only = tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
@@ -220,8 +239,14 @@ class Space:
         notice = signed(self.state, entry, kind=Kind.ERROR, payload=payload, correlation_id=cause)
         return [Deliver(notice)]
 
-    def _identified(self, entry: Entry, who: ParticipantId, capabilities: Any) -> list[Decision]:
-        self.state.identities[who] = capabilities
+    def _identified(
+        self, entry: Entry, who: ParticipantId, capabilities: tuple[Capability, ...] | None
+    ) -> list[Decision]:
+        if capabilities is None:
+            self.state.identities.pop(who, None)
+        else:
+            self.state.identities[who] = capabilities
+        holdings.cut_again(self.state, [who])
         return grants.settle(self.state, entry, [who])
 
     def _configured(self, entry: Entry, event: Configured) -> list[Decision]:
@@ -235,6 +260,7 @@ class Space:
             if not holdings.is_known(state, who):
                 reason = "no longer in the gateway's configuration"
                 decisions += members.remove(state, entry, who, CloseCode.BAD_TOKEN, reason)
+        holdings.cut_again(state, tuple(state.cuts))
         notices, _ = grants.take_back(state, entry, [granted.by for granted in state.grants.values()])
         decisions += notices
         for who, had in before.items():

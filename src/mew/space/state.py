@@ -94,6 +94,7 @@ class SpaceState:
     kicked: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
     dead_tokens: dict[str, ParticipantId] = field(default_factory=dict)
     cuts: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)
+    left: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)  # of its own, after cuts
     grants: dict[EnvelopeId, Granted] = field(default_factory=dict)
     paused: dict[ParticipantId, Paused] = field(default_factory=dict)
     shut_down: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)

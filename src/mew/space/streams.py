@@ -38,7 +38,6 @@ _OURS: Final = frozenset({"stream_id", "owner", "authorized_writers", "created"}
 class Route(Struct, frozen=True):
     """Where a frame goes: to `targets`, or to everyone; never back to its writer."""
 
-    writer: ParticipantId
     targets: tuple[ParticipantId, ...] | None
 
 
@@ -48,7 +47,7 @@ def route(state: SpaceState, at: datetime, writer: ParticipantId, stream_id: str
         return _unknown(stream_id)
     if writer not in stream.writers:
         return Refused(Refusal.NOT_STREAM_WRITER, f"{writer!r} may not write to stream {stream_id!r}")
-    return pauses.silenced(state, at, writer, "") or Route(writer, stream.targets)
+    return pauses.silenced(state, at, writer, "") or Route(stream.targets)
 
 
 def check_request(

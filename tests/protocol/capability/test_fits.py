@@ -252,7 +252,7 @@ def test_a_repeated_key_is_malformed_only_where_a_pattern_looks() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["$..x", "$..*..*..x", "$..[?count($..*) > 1].x", f"$[{','.join(['*'] * 900)}].x"]
+    "path", ["$..x", "$..*..*..x", "$..[?count($..*) > 1].x", f"$[{','.join(['*'] * 200)}].x"]
 )
 def test_a_path_that_might_take_too_long_is_in_doubt(path: str) -> None:
     large = {"a": [{"x": 1}] * 40_000}

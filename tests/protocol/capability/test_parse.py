@@ -82,7 +82,10 @@ def nested(levels: int) -> Any:
         ({"kind": "chat", "payload": {"$[?match(@, '(')]": 1}}, "'(' is not a regular expression"),
         ({"kind": "chat", "payload": {"$[?match(@.a, $.b)]": 1}}, "written out"),
         ({"kind": "chat", "payload": {"$..*..*..*..*..x": 1}}, "too many nodes"),
-        ({"kind": "chat", "payload": {"$" + "[?@" * 900 + "]" * 900: 1}}, "not a JSONPath"),
+        (
+            {"kind": "chat", "payload": {"$" + "[?@" * 900 + "]" * 900: 1}},
+            "a JSONPath of 3601 characters, 512 are allowed",
+        ),
         ({"kind": "chat", "payload": {"a": "x" * 4_097}}, "4097 characters, 4096 are allowed"),
         ({"kind": "chat", "payload": {"a": ["x"] * 257}}, "257 alternatives, 256 are allowed"),
         ({"kind": "chat", "payload": {str(n): n for n in range(1_000)}}, "larger than 1000 parts"),

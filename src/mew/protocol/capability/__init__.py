@@ -28,7 +28,9 @@ What the patterns mean where design §4 leaves room:
 """
 
 from .capability import Capability
+from .containment import Effort
 from .held import CapabilitySet
 from .values import JSON, AmbiguousPayload, Repeated
+from .written import engines
 
-__all__ = ["JSON", "AmbiguousPayload", "Capability", "CapabilitySet", "Repeated"]
+__all__ = ["JSON", "AmbiguousPayload", "Capability", "CapabilitySet", "Effort", "Repeated", "engines"]

@@ -2,35 +2,53 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from typing import NamedTuple
 
 from mew.protocol.errors import InvalidCapability
 
 from .clause import Clause
-from .containment import proven
+from .containment import Effort, proven
 from .scope import Scope
 from .values import JSON, AmbiguousPayload, frozen
+from .written import BYTES_MAX, written_bytes
 
 __all__ = ["Capability"]
 
 _EXCEPTIONS_MAX = 256
+_CARVING_STEPS = 8
 
-_Parsed = tuple[Clause, dict[str, JSON]]
+_Key = tuple[int, tuple[object, ...]]
+
+
+class _Parsed(NamedTuple):
+    """A clause, how it is written, and the bytes of that."""
+
+    clause: Clause
+    source: dict[str, JSON]
+    size: int
+
+    @classmethod
+    def of(cls, written: object, *, in_doubt: bool) -> "_Parsed":
+        clause, source = Clause.parse(written, in_doubt=in_doubt)
+        return cls(clause, source, written_bytes(source))
 
 
 class Capability:
     """The right to send the envelopes that fit it. Immutable; equal to another that is written alike."""
 
-    __slots__ = ("_key", "_source", "scope")
+    __slots__ = ("_clause", "_exceptions", "_key", "_taken", "scope", "size")
 
     scope: Scope
+    size: int
+    """Bytes of it as JSON."""
 
     def __init__(self, clause: _Parsed, exceptions: Sequence[_Parsed]) -> None:
         """From parsed parts; `parse` is the way to make one."""
-        self.scope = Scope(clause[0], tuple(exception for exception, _ in exceptions))
-        self._source = dict(clause[1])
-        if exceptions:
-            self._source["except"] = [source for _, source in exceptions]
-        self._key = frozen(self._source)
+        self._clause, self._exceptions = clause, tuple(exceptions)
+        self.scope = Scope(clause.clause, tuple([exception.clause for exception in exceptions]))
+        self.size = _size(clause, exceptions)
+        self._key: _Key | None = None
+        self._taken: _Parsed | None = None
 
     @classmethod
     def parse(cls, written: object) -> "Capability":
@@ -39,19 +57,20 @@ class Capability:
         Raises:
             InvalidCapability: some part of it does not compile; the message says which and why.
         """
-        if not isinstance(written, Mapping) or "except" not in written:
-            return cls(Clause.parse(written, in_doubt=False), [])
-        excepted = written["except"]
+        excepted = written.get("except", []) if isinstance(written, Mapping) else []
         if not isinstance(excepted, list | tuple):
             raise InvalidCapability("except must be an array of capabilities")
         if len(excepted) > _EXCEPTIONS_MAX:
             raise InvalidCapability(f"except has {len(excepted)} capabilities, {_EXCEPTIONS_MAX} are allowed")
-        return cls(Clause.parse(written, in_doubt=False), [_parse_exception(item) for item in excepted])
+        made = cls(_Parsed.of(written, in_doubt=False), [_parse_exception(item) for item in excepted])
+        if made.size > BYTES_MAX:
+            raise InvalidCapability(f"a capability has {made.size} bytes as JSON, {BYTES_MAX} are allowed")
+        return made
 
     @property
     def source(self) -> dict[str, JSON]:
         """What the welcome lists: the object form; `except` only if there are exceptions."""
-        return deepcopy(self._source)
+        return deepcopy(self._written())
 
     def fits(self, kind: str, to: Sequence[str], payload: Callable[[], JSON]) -> bool:
         """Whether it allows an envelope. `payload` is called at most once, and only if the rest fits.
@@ -73,52 +92,84 @@ class Capability:
         except Exception:  # fail closed, whatever it was
             return False
 
-    def covers(self, other: "Capability") -> bool:
-        """Whether it is proven that every envelope that fits the other fits this one."""
-        return proven(lambda proof: self.scope.covers(other.scope, proof), otherwise=False)
+    def covers(self, other: "Capability", *, effort: Effort | None = None) -> bool:
+        """Whether it is proven that every envelope that fits the other fits this one.
 
-    def disjoint(self, other: "Capability") -> bool:
+        The effort is shared by all questions it is given to; without one, each question has its own.
+        """
+        return proven(lambda proof: self.scope.covers(other.scope, proof), effort, otherwise=False)
+
+    def disjoint(self, other: "Capability", *, effort: Effort | None = None) -> bool:
         """Whether it is proven that no envelope fits both."""
-        return proven(lambda proof: self.scope.disjoint(other.scope, proof), otherwise=False)
+        return proven(lambda proof: self.scope.disjoint(other.scope, proof), effort, otherwise=False)
 
-    def without(self, pattern: "Capability") -> "Capability | None":
+    def without(self, pattern: "Capability", *, effort: Effort | None = None) -> "Capability | None":
         """What is left when the pattern is revoked: None, itself, or itself with one more exception.
 
         The pattern's own exceptions cannot be carved back in: where they matter, more is taken, not less. So
-        it is past 256 exceptions: the capability goes altogether.
+        it is past 256 exceptions or 8 KiB, or when the effort is used up: the capability goes altogether.
         """
-        if self.disjoint(pattern):
+        if self.disjoint(pattern, effort=effort):
             return self
-        taken = _parse_exception(_without_exceptions(pattern._source))
-        clause, exceptions = self.scope.clause, self.scope.exceptions
-        if proven(lambda proof: taken[0].covers(clause, proof), otherwise=False):
+        if effort is not None and effort.left <= 0:
             return None
-        if proven(lambda proof: any(e.covers(taken[0], proof) for e in exceptions), otherwise=False):
+        taken, clause, exceptions = pattern._as_exception(), self.scope.clause, self.scope.exceptions
+        if proven(lambda proof: taken.clause.covers(clause, proof), effort, otherwise=False):
+            return None
+        if proven(
+            lambda proof: any(e.covers(taken.clause, proof) for e in exceptions), effort, otherwise=False
+        ):
             return self
-        parsed = list(zip(exceptions, self._source.get("except", ()), strict=True))
-        kept = proven(lambda proof: [e for e in parsed if not taken[0].covers(e[0], proof)], otherwise=parsed)
-        if len(kept) == _EXCEPTIONS_MAX:
+        kept = proven(
+            lambda proof: [e for e in self._exceptions if not taken.clause.covers(e.clause, proof)],
+            effort,
+            otherwise=list(self._exceptions),
+        )
+        kept.append(taken)
+        size = _size(self._clause, kept)
+        if len(kept) > _EXCEPTIONS_MAX or size > BYTES_MAX:
             return None
-        return Capability((clause, _without_exceptions(self._source)), [*kept, taken])
+        if effort is not None and not effort.spend(_CARVING_STEPS + size // 64):
+            return None
+        return Capability(self._clause, kept)
+
+    def _as_exception(self) -> _Parsed:
+        """This one, without its own exceptions, as others have it in theirs."""
+        if self._taken is None:
+            self._taken = _parse_exception(self._clause.source)
+        return self._taken
+
+    def _written(self) -> dict[str, JSON]:
+        if not self._exceptions:
+            return self._clause.source
+        return {**self._clause.source, "except": [exception.source for exception in self._exceptions]}
+
+    def _identity(self) -> _Key:
+        if self._key is None:
+            parts = frozen(self._written())
+            self._key = hash(parts), parts
+        return self._key
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Capability) and self._key == other._key
+        return isinstance(other, Capability) and (self is other or self._identity() == other._identity())
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._identity()[0]
 
     def __repr__(self) -> str:
-        return f"Capability.parse({self._source!r})"
+        return f"Capability.parse({self._written()!r})"
+
+
+def _size(clause: _Parsed, exceptions: Sequence[_Parsed]) -> int:
+    if not exceptions:
+        return clause.size
+    return clause.size + len(',"except":[]') - 1 + sum([exception.size + 1 for exception in exceptions])
 
 
 def _parse_exception(written: object) -> _Parsed:
     if isinstance(written, Mapping) and "except" in written:
         raise InvalidCapability("an exception has an 'except' of its own, which is not allowed")
     try:
-        return Clause.parse(written, in_doubt=True)
+        return _Parsed.of(written, in_doubt=True)
     except InvalidCapability as error:
         raise InvalidCapability(f"in except: {error}") from error
-
-
-def _without_exceptions(source: dict[str, JSON]) -> dict[str, JSON]:
-    return {key: item for key, item in source.items() if key != "except"}

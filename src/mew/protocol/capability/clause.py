@@ -62,10 +62,10 @@ class Clause:
             or _disjoint_optional(self.payload, other.payload, proof)
         )
 
-    def alternatives(self) -> Iterator["Clause"]:
+    def alternatives(self, proof: Proof) -> Iterator["Clause"]:
         """Clauses of which one fits whenever this does. `to` stays whole: it speaks of several addressees."""
-        payloads = [None] if self.payload is None else alternatives(self.payload)
-        for kind in alternatives(self.kind):
+        payloads = [None] if self.payload is None else alternatives(self.payload, proof)
+        for kind in alternatives(self.kind, proof):
             for payload in payloads:
                 yield replace(self, kind=kind, payload=payload)
 

@@ -11,9 +11,9 @@ from .automata import includes, overlap
 from .glob import ANY_RUN, Glob, Token
 from .pattern import ANYTHING, AnyOf, Anything, Exact, Fields, Not, Pattern, Regex, Scalar
 
-__all__ = ["Proof", "alternatives", "proven"]
+__all__ = ["Effort", "Proof", "alternatives", "proven"]
 
-_STEPS_MAX = 50_000
+_STEPS_MAX = 20_000  # for one question, some 20 ms; real patterns take tens to thousands
 _ALTERNATIVES_MAX = 256
 
 _Answer = TypeVar("_Answer")
@@ -23,10 +23,31 @@ class _OutOfSteps(Exception):
     pass
 
 
-def proven(question: Callable[["Proof"], _Answer], *, otherwise: _Answer) -> _Answer:
-    """The answer to a question, or `otherwise` if it takes too many steps (some 50 ms)."""
+class Effort:
+    """Steps that several questions share (some 1 µs each). Counted, not timed: every node must decide alike.
+
+    Once they are used up nothing more is proven.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self, steps: int) -> bool:
+        """Pay for work about to be done; False where there is not enough left."""
+        self.left -= steps
+        return self.left >= 0
+
+
+def proven(question: Callable[["Proof"], _Answer], effort: Effort | None, *, otherwise: _Answer) -> _Answer:
+    """The answer to a question, or `otherwise` if it takes too many steps, or more than the effort has left."""
+    if effort is None:
+        effort = Effort(_STEPS_MAX)
+    if effort.left <= 0:
+        return otherwise
     try:
-        return question(Proof())
+        return question(Proof(effort))
     except _OutOfSteps:
         return otherwise
 
@@ -34,25 +55,28 @@ def proven(question: Callable[["Proof"], _Answer], *, otherwise: _Answer) -> _An
 class Proof:
     """One question about patterns and the steps it may still take."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort) -> None:
         self._steps = _STEPS_MAX
+        self._effort = effort
 
     def covers(self, wide: Pattern, narrow: Pattern) -> bool:
         """Whether it is proven that every value that fits `narrow` fits `wide`."""
-        self._spend(1)
+        self.spend(1)
         if isinstance(narrow, AnyOf):
             return all(self.covers(wide, part) for part in narrow.patterns)
         if isinstance(wide, AnyOf):
             return any(self.covers(part, narrow) for part in wide.patterns)
         if isinstance(narrow, Exact):
-            return wide.fits(narrow.text)
+            return self._fits(wide, narrow.text)
         if isinstance(narrow, Scalar):
             return wide.fits(narrow.value)
         match wide:
             case Anything():
-                return not isinstance(narrow, Glob) or includes((ANY_RUN,), narrow.tokens, self._spend)
+                return not isinstance(narrow, Glob) or self._is_tame_glob(narrow)
             case Glob():
-                return isinstance(narrow, Glob) and includes(wide.tokens, narrow.tokens, self._spend)
+                return isinstance(narrow, Glob) and (
+                    wide.text == narrow.text or includes(wide.tokens, narrow.tokens, self.spend)
+                )
             case Regex():
                 return isinstance(narrow, Regex) and wide.text == narrow.text
             case Not():
@@ -64,14 +88,14 @@ class Proof:
 
     def disjoint(self, left: Pattern, right: Pattern) -> bool:
         """Whether it is proven that no value fits both."""
-        self._spend(1)
+        self.spend(1)
         if isinstance(left, AnyOf):
             return all(self.disjoint(part, right) for part in left.patterns)
         if isinstance(right, AnyOf | Exact | Scalar) and not isinstance(left, Exact | Scalar):
             return self.disjoint(right, left)
         match left, right:
             case Exact(text), _:
-                return not right.fits(text)
+                return not self._fits(right, text)
             case Scalar(value), _:
                 return not right.fits(value)
             case Fields(), Fields():
@@ -85,13 +109,23 @@ class Proof:
         if isinstance(left, Fields) or isinstance(right, Fields):
             return not isinstance(left, Anything) and not isinstance(right, Anything)
         ours, theirs = _tokens(left), _tokens(right)
-        return ours is not None and theirs is not None and not overlap(ours, theirs, self._spend)
+        return ours is not None and theirs is not None and not overlap(ours, theirs, self.spend)
+
+    def _fits(self, pattern: Pattern, text: str) -> bool:
+        """Whether the text fits, paid for by both their lengths: what an engine may take at worst."""
+        self.spend(_weight(pattern) * len(text) // 256)
+        return pattern.fits(text)
+
+    def _is_tame_glob(self, glob: Glob) -> bool:
+        """Whether no string with a `..` segment fits: it takes two dots that are written."""
+        return glob.text.count(".") < 2 or includes((ANY_RUN,), glob.tokens, self.spend)
 
     def _is_tame_string(self, pattern: Pattern) -> bool:
         """Whether only strings fit, and none with a `..` segment."""
         return isinstance(pattern, Glob | Regex | Not) and self.covers(ANYTHING, pattern)
 
     def _covers_fields(self, wide: Fields, narrow: Fields) -> bool:
+        self.spend((len(narrow.fields) + len(narrow.paths)) // 8)
         fields = dict(narrow.fields)
         paths = {path.text: pattern for path, pattern in narrow.paths}
         return all(name in fields and self.covers(part, fields[name]) for name, part in wide.fields) and all(
@@ -99,37 +133,53 @@ class Proof:
         )
 
     def _disjoint_fields(self, left: Fields, right: Fields) -> bool:
+        self.spend((len(right.fields) + len(right.paths)) // 8)
         fields = dict(right.fields)
         paths = {path.text: pattern for path, pattern in right.paths}
         return any(name in fields and self.disjoint(part, fields[name]) for name, part in left.fields) or any(
             path.text in paths and self.disjoint(part, paths[path.text]) for path, part in left.paths
         )
 
-    def _spend(self, steps: int) -> None:
+    def spend(self, steps: int) -> None:
+        """Pay for work about to be done; gives the question up where there is not enough left."""
         self._steps -= steps
-        if self._steps < 0:
+        self._effort.left -= steps
+        if self._steps < 0 or self._effort.left < 0:
             raise _OutOfSteps
 
 
-def alternatives(pattern: Pattern) -> list[Pattern]:
+def alternatives(pattern: Pattern, proof: Proof) -> list[Pattern]:
     """Patterns without `any of` (outside of paths) of which one fits whenever the pattern does.
 
     The pattern itself where there would be too many.
     """
-    found = list(islice(_alternatives(pattern), _ALTERNATIVES_MAX + 1))
+    found = list(islice(_alternatives(pattern, proof), _ALTERNATIVES_MAX + 1))
     return found if len(found) <= _ALTERNATIVES_MAX else [pattern]
 
 
-def _alternatives(pattern: Pattern) -> Iterator[Pattern]:
+def _alternatives(pattern: Pattern, proof: Proof) -> Iterator[Pattern]:
     if isinstance(pattern, AnyOf):
         for part in pattern.patterns:
-            yield from _alternatives(part)
+            yield from _alternatives(part, proof)
     elif isinstance(pattern, Fields):
         names = [name for name, _ in pattern.fields]
-        for choice in product(*(alternatives(part) for _, part in pattern.fields)):
+        for choice in product(*(alternatives(part, proof) for _, part in pattern.fields)):
+            proof.spend(1 + len(names) // 8)
             yield Fields(tuple(zip(names, choice, strict=True)), pattern.paths, pattern.in_doubt)
     else:
         yield pattern
+
+
+def _weight(pattern: Pattern) -> int:
+    match pattern:
+        case Glob() | Regex():
+            return len(pattern.text)
+        case Not():
+            return _weight(pattern.of)
+        case AnyOf():
+            return sum(1 + _weight(part) for part in pattern.patterns)
+        case _:
+            return 0
 
 
 def _tokens(pattern: Pattern) -> tuple[Token, ...] | None:

@@ -1,6 +1,7 @@
 """Globs: `*`, `**` and `?` over strings, in linear time, none of which matches a dot of a `..` segment."""
 
 import re
+from typing import Any
 
 import re2
 
@@ -35,17 +36,18 @@ _OPTIONS.max_mem = 1 << 21
 
 
 class Glob:
-    """A string with wildcards, compiled. Raises re2.error if it is too long for RE2."""
+    """A string with wildcards. Compiled when an engine is first needed: RE2 takes any of 4,096 characters."""
 
-    __slots__ = ("_crosses", "_has_one_run", "_head", "_regexp", "_tail", "text", "tokens")
+    __slots__ = ("_crosses", "_has_one_run", "_head", "_regexp", "_tail", "text", "tokens", "wildcards")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: tuple[Token, ...] = tuple(
             ANY_RUN if t.startswith("**") else t for t in _TOKENS.findall(text)
         )
-        self._regexp = re2.compile(b"".join(map(_as_bytes, self.tokens)), options=_OPTIONS)
+        self._regexp: Any = None
         wild = [n for n, token in enumerate(self.tokens) if token in _WILDCARDS]
+        self.wildcards = len(wild)
         self._head = "".join(self.tokens[: wild[0]])
         self._tail = "".join(self.tokens[wild[-1] + 1 :])
         # `read_*`, `/public/**`, `*.txt`: nearly all globs there are, and they need no engine
@@ -70,6 +72,8 @@ class Glob:
         raw = value.encode("utf-8", "surrogatepass")
         if b".." in raw:
             raw = _PARENT_IN_BYTES.sub(_MARKED, raw)
+        if self._regexp is None:
+            self._regexp = re2.compile(b"".join(map(_as_bytes, self.tokens)), options=_OPTIONS)
         return self._regexp.fullmatch(raw) is not None
 
 

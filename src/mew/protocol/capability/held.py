@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .capability import Capability
-from .containment import Proof, proven
+from .containment import Effort, Proof, proven
 from .pattern import Exact, Fields, Pattern
 from .scope import Rule, Scope
 from .values import JSON, AmbiguousPayload, Repeated
@@ -18,10 +18,11 @@ _INDEX_FROM = 8  # rules; fewer are tried sooner than looked up
 class CapabilitySet:
     """Capabilities in the order given, without duplicates. Immutable but for what it remembers of kinds."""
 
-    __slots__ = ("_by_kind", "capabilities")
+    __slots__ = ("_by_kind", "_members", "capabilities")
 
     def __init__(self, capabilities: Iterable[Capability] = ()) -> None:
-        self.capabilities = tuple(dict.fromkeys(capabilities))
+        self._members = dict.fromkeys(capabilities)
+        self.capabilities = tuple(self._members)
         self._by_kind: dict[str, _Candidates | bool] = {}
 
     def fits(self, kind: str, to: Sequence[str], payload: Callable[[], JSON]) -> bool:
@@ -42,18 +43,22 @@ class CapabilitySet:
         known = self._by_kind.get(kind)
         return (self._learn(kind) if known is None else known) is True
 
-    def covers(self, capability: Capability) -> bool:
+    def covers(self, capability: Capability, *, effort: Effort | None = None) -> bool:
         """Whether it is proven that every envelope that fits the capability fits one of these.
 
-        Proven member by member, also for each alternative of an `any of` in kind or payload by itself.
+        Proven member by member, also for each alternative of an `any of` in kind or payload by itself. The
+        effort is shared by all questions it is given to; without one, this question has its own.
         """
-        return proven(lambda proof: self._covers(capability.scope, proof), otherwise=False)
+        if capability in self._members:
+            return True
+        return proven(lambda proof: self._covers(capability.scope, proof), effort, otherwise=False)
 
     def _covers(self, scope: Scope, proof: Proof) -> bool:
         if any(held.scope.covers(scope, proof) for held in self.capabilities):
             return True
         return all(
-            any(held.scope.covers(part, proof) for held in self.capabilities) for part in scope.alternatives()
+            any(held.scope.covers(part, proof) for held in self.capabilities)
+            for part in scope.alternatives(proof)
         )
 
     def _learn(self, kind: str) -> "_Candidates | bool":

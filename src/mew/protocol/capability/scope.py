@@ -63,6 +63,6 @@ class Scope:
             or any(exception.covers(other.clause, proof) for exception in self.exceptions)
         )
 
-    def alternatives(self) -> Iterator["Scope"]:
+    def alternatives(self, proof: Proof) -> Iterator["Scope"]:
         """Scopes without `any of` in kind and payload, of which one fits whenever this does."""
-        return (replace(self, clause=clause) for clause in self.clause.alternatives())
+        return (replace(self, clause=clause) for clause in self.clause.alternatives(proof))

@@ -11,6 +11,7 @@ _NAMED_BY = {
     "tools/call": "name",
     "resources/read": "uri",
     "resources/subscribe": "uri",
+    "resources/unsubscribe": "uri",
     "prompts/get": "name",
     "completion/complete": "ref",
 }

@@ -1,7 +1,10 @@
 """From what people write to patterns: every limit and every sentence about what is wrong is here."""
 
 import math
+import re
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 import re2
 
@@ -12,16 +15,27 @@ from .paths import Path, PathError
 from .pattern import ANYTHING, AnyOf, Exact, Fields, Not, Pattern, Regex, Scalar, StringPattern
 from .values import JSON, Repeated
 
-__all__ = ["LENGTH_MAX", "compiled", "normalised"]
+__all__ = ["BYTES_MAX", "LENGTH_MAX", "compiled", "engines", "normalised", "written_bytes"]
 
+BYTES_MAX = 8_192
 LENGTH_MAX = 4_096
 _NODES_MAX = 1_000
 _ALTERNATIVES_MAX = 256
 _DEPTH_MAX = 32
+_WILDCARDS_MAX = 64
+_ENGINE_LENGTH_MAX = 512
+_CLASS_WEIGHT = 64  # in characters: what a Unicode class like `\pL` takes to compile
+
+_ESCAPED = re.compile(r'["\\\x00-\x1f\x7f]')  # taken for the longest form, `\u0000`
+
+_ENGINE = re.compile(r"(?:^|:)!*/.*/$", re.DOTALL)
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
-_OPTIONS.max_mem = 1 << 21
+_OPTIONS.max_mem = 1 << 21  # ample, so that matching stays fast
+_SMALL = re2.Options()
+_SMALL.log_errors = False
+_SMALL.max_mem = 1 << 16  # what the expression itself may take of it
 
 
 def normalised(written: object, where: str) -> JSON:
@@ -56,6 +70,37 @@ def compiled(written: JSON, where: str, *, in_doubt: bool) -> Pattern:
             )
         case _:
             return Scalar(written)
+
+
+def engines(written: object) -> int:
+    """How many regular expressions and JSONPaths there are in what was written: all that is slow to compile."""
+    found, waiting = 0, [written]
+    while waiting:
+        part = waiting.pop()
+        match part:
+            case str():
+                found += _ENGINE.search(part) is not None
+            case list() | tuple():
+                waiting += part
+            case Mapping():
+                found += sum(isinstance(name, str) and name.startswith("$") for name in part)
+                waiting += part.values()
+    return found
+
+
+def written_bytes(source: JSON) -> int:
+    """How long a normalised pattern is as JSON without spaces."""
+    match source:
+        case str():
+            return len(source.encode("utf-8", "surrogatepass")) + 2 + 5 * len(_ESCAPED.findall(source))
+        case dict():
+            return 1 + sum(written_bytes(name) + 2 + written_bytes(item) for name, item in source.items())
+        case list():
+            return 1 + sum(1 + written_bytes(item) for item in source)
+        case int():
+            return source.bit_length() // 3 + 2  # about; `str` fails on very long ones
+        case _:
+            return len(str(source))
 
 
 class _Copier:
@@ -117,18 +162,25 @@ def _string(text: str, where: str, depth: int = 0) -> StringPattern:
     if not text.strip("*") and text:
         return ANYTHING
     if "*" in text or "?" in text:
-        try:
-            return Glob(text)
-        except re2.error as error:
-            raise InvalidCapability(f"{where} has too many wildcards: {_short(text)!r}") from error
+        glob = Glob(text)
+        if glob.wildcards > _WILDCARDS_MAX:
+            raise InvalidCapability(
+                f"{where} has {glob.wildcards} wildcards, {_WILDCARDS_MAX} are allowed: {_short(text)!r}"
+            )
+        return glob
     return Exact(text)
 
 
 def _regex(text: str, where: str) -> Regex:
     if text == "//":
         raise InvalidCapability(f"{where} is an empty regular expression, write '*' for anything")
+    if len(text) + _CLASS_WEIGHT * text.lower().count("\\p") > _ENGINE_LENGTH_MAX:
+        raise InvalidCapability(
+            f"{where} is too long a regular expression: {_ENGINE_LENGTH_MAX} characters are allowed,"
+            f" and a Unicode class counts as {_CLASS_WEIGHT}"
+        )
     try:
-        return Regex(text, re2.compile(text[1:-1].encode(), options=_OPTIONS))
+        return Regex(text, _expression(text[1:-1]))
     except (re2.error, UnicodeError) as error:
         why = error.args[0]
         why = why.decode("utf-8", "replace") if isinstance(why, bytes) else "it is not valid Unicode"
@@ -138,9 +190,24 @@ def _regex(text: str, where: str) -> Regex:
         ) from error
 
 
+@lru_cache(maxsize=1_024)  # an envelope's capabilities are compiled when checked and again when accepted
+def _expression(text: str) -> Any:
+    re2.compile(text.encode(), options=_SMALL)
+    return re2.compile(text.encode(), options=_OPTIONS)
+
+
+@lru_cache(maxsize=1_024)
+def _compiled_path(text: str) -> Path:
+    return Path(text)
+
+
 def _path(text: str, where: str) -> Path:
+    if len(text) > _ENGINE_LENGTH_MAX:
+        raise InvalidCapability(
+            f"{where} has a JSONPath of {len(text)} characters, {_ENGINE_LENGTH_MAX} are allowed"
+        )
     try:
-        return Path(text)
+        return _compiled_path(text)
     except PathError as error:
         raise InvalidCapability(
             f"{where} has the key {_short(text)!r}, which is not a JSONPath of RFC 9535: {error}"
