@@ -1,11 +1,12 @@
 """Clients of the TypeScript implementation, as they come (design 3.3, issue 2 item 9)."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from .client import Client, Door
+from .client import Client, Door, RawSocket
 
 
 async def lenient(door: Door, who: str, claimed: str | None = None) -> Client:
@@ -62,6 +63,12 @@ async def test_a_wrong_token_is_closed_with_a_code_that_says_do_not_come_back(do
     assert 4500 <= code < 4600
 
 
+async def test_another_version_is_closed_with_4506(door: Door) -> None:  # design 3.4
+    join = {"kind": "system/join", "protocol": "mew/v0.3", "payload": {"space": door.space, "token": "any"}}
+    code, reason = await (await door.join_by_frame(join)).closed()
+    assert (code, reason) == (4506, "this gateway speaks 'mew/v0.4'")
+
+
 async def test_a_writer_gets_its_own_frames_back(door: Door) -> None:
     ann = await door.join("ann")
     bob = await lenient(door, "bob")
@@ -71,6 +78,35 @@ async def test_a_writer_gets_its_own_frames_back(door: Door) -> None:
         await bob.connection.send(frame)
         assert await bob.frame() == frame
         assert await ann.frame() == frame
+
+
+async def test_only_the_connection_that_joined_so_hears_itself(door: Door) -> None:
+    bob, terminal = await lenient(door, "bob"), await door.join("bob")
+    await tell(bob, kind="stream/request", payload={"direction": "upload"}, to=["gateway"])
+    stream = (await bob.until("stream/open"))["payload"]["stream_id"]
+    await bob.connection.send(f"#{stream}#data")
+    assert await bob.frame() == f"#{stream}#data"
+    await tell(bob, kind="chat", payload={"text": "marker"})
+    assert "#" not in [str(said)[:1] for said in await terminal.since_now()]
+
+
+async def test_what_comes_right_behind_the_join_has_the_limits_of_the_space(door: Door) -> None:
+    ann = await door.join("ann")
+    join = {"type": "join", "space": door.space, "token": door.tokens["bob"]}
+    said = {"kind": "chat", "payload": {"text": "x" * 100_000}}
+    with await asyncio.to_thread(RawSocket, door.gateway, "/", None) as bob:
+        bob.send(
+            RawSocket.frame(0x81, json.dumps(join).encode())
+            + RawSocket.frame(0x81, json.dumps(said).encode())
+        )
+        assert len((await ann.until("chat"))["payload"]["text"]) == 100_000
+
+
+async def test_nobody_fills_our_memory_before_a_join(door: Door) -> None:
+    with await asyncio.to_thread(RawSocket, door.gateway, "/", None) as stranger:
+        stranger.send(RawSocket.frame(0x81, b"x" * 200_000)[:150_000])
+        code, _ = await asyncio.to_thread(stranger.until_closed)
+    assert code == 1009
 
 
 async def test_counters_that_restart_are_no_duplicates(door: Door) -> None:  # design 3.7

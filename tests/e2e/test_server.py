@@ -206,6 +206,71 @@ async def test_who_does_not_answer_the_close_does_not_keep_the_gateway_from_stop
         await asyncio.to_thread(stop)
 
 
+async def test_a_stop_lasts_no_longer_than_its_grace_whoever_does_not_answer(
+    tmp_path: Path, participants: dict[str, object], tokens: dict[str, str]
+) -> None:
+    """One does not answer the close, one has half a request under way, and the mail server says nothing."""
+
+    def stop() -> float:
+        with (
+            RawSocket(gateway, "/ws?space=demo", tokens["cat"]),
+            socket.create_connection(("127.0.0.1", gateway.port)) as half,
+        ):
+            half.sendall(
+                b"POST /participants/cat/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n"
+                b"Authorization: Bearer %s\r\n\r\n{" % tokens["cat"].encode()
+            )
+            gateway.wait_for("connected.*who=cat")
+            began = time.monotonic()
+            gateway.signal(signal.SIGTERM)
+            assert gateway.ended(within_s=5) == 0
+            return time.monotonic() - began
+
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        smtp = {
+            "host": "127.0.0.1",
+            "port": mute.getsockname()[1],
+            "from": "mew@example.org",
+            "security": "none",
+        }
+        config = demo(participants, smtp=smtp, server={"shutdown_grace_s": 0.5})
+        with run_gateway(tmp_path, config) as gateway:
+            async with Door(gateway, tokens, "demo") as door:
+                ann = await door.join("ann")
+                await ann.say("space/invite", {"participant_id": "dan", "email": "dan@example.org"})
+                secrets_used.add((await ann.until("space/invite-ack"))["payload"]["token"])
+                mailing, _ = await asyncio.to_thread(mute.accept)
+            with mailing:
+                assert 0.5 <= await asyncio.to_thread(stop) < 2  # the process ends after the gateway
+    assert "invitations not sent: the gateway stops  count=1" in gateway.log
+
+
+# Strangers.
+
+
+def test_who_says_nothing_or_half_a_request_is_cut_off_and_who_has_joined_is_not(
+    tmp_path: Path, participants: dict[str, object], tokens: dict[str, str]
+) -> None:
+    config = demo(participants, server={"join_timeout_s": 0.5})
+    with (
+        run_gateway(tmp_path, config) as gateway,
+        RawSocket(gateway, "/ws?space=demo", tokens["cat"]) as joined,
+    ):
+        strangers = [socket.create_connection(("127.0.0.1", gateway.port), 5) for _ in range(20)]
+        for n, stranger in enumerate(strangers):
+            stranger.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n"[: 4 * n])
+        began = time.monotonic()
+        for stranger in strangers:
+            with stranger:
+                assert stranger.recv(1) == b""
+        assert 0.3 < time.monotonic() - began < 2
+        joined.send_text(
+            json.dumps({"protocol": "mew/v0.4", "id": "e1", "from": "cat", "kind": "chat", "payload": {}})
+        )
+        while b'"e1"' not in joined.receive()[1]:
+            pass
+
+
 # Reading the file again: one process, which each test gives a file of its own.
 
 
@@ -306,7 +371,7 @@ async def test_a_reload_while_a_file_is_missing_changes_nothing(reload_door: Doo
     cat = await door.join("cat")
     gateway.config.unlink()
     gateway.signal(signal.SIGHUP)
-    await asyncio.to_thread(gateway.wait_for, "not reloaded.*read")
+    await asyncio.to_thread(gateway.wait_for, "not reloaded.*no such file")
     await cat.say("chat", {"text": "as before"})
 
 
@@ -501,3 +566,15 @@ async def test_the_trace_has_what_was_received_refused_and_delivered_and_no_secr
     assert {line["space"] for line in lines} == {"demo"}
     assert not [token for token in secrets_used if token in written]
     assert "in the trace" not in written
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+async def test_a_trace_that_cannot_be_written_ends_and_the_space_goes_on(
+    tmp_path: Path, participants: dict[str, object], tokens: dict[str, str]
+) -> None:
+    with run_gateway(tmp_path, demo(participants), "--trace", "/dev/full") as gateway:
+        async with Door(gateway, tokens, "demo") as door:
+            ann, cat = await door.meet("ann", "cat")
+            for client in (ann, cat, ann):
+                await client.say("chat", {"text": "all the same"})
+    assert gateway.log.count("the trace ends here") == 1

@@ -162,21 +162,53 @@ def test_what_is_wrong_is_left_to_be_refused(said: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "received",
-    [b"[]", b"5", b'"text"', b"null", b'{"kind":"chat","kind":"chat"}', rb'{"kind":"a","k\u0069nd":"b"}'],
+    [b"[]", b"5", b'"text"', b"null"],
 )
 def test_what_is_no_envelope_stays_as_it_came(received: bytes) -> None:
     assert complete(received, ANN, None, new_id="new", ts=TS) is received
 
 
-def test_a_key_twice_in_a_payload_is_settled_for_all_alike() -> None:
-    whole = complete(b'{"kind":"chat","payload":{"a":1,"a":2}}', ANN, None, new_id="new", ts=TS)
-    assert whole.endswith(b'"payload":{"a":2}}')
+VALUES = b'"x":{"a":1,"a":2},"n":1.10,"big":1e2,"huge":1e999,"payload":{ "b": [3,  4.0], "b": "\\u00e9" }'
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        b'"kind":"chat"',
+        b'"kind":"chat","correlation_id":"e1"',
+        b'"kind":"chat","from":"client-1"',
+        b'"correlation_id":"e\\u0031","from":"client-\\u0031","kind":"chat","id":"7"',
+    ],
+)
+def test_every_value_goes_out_as_the_bytes_that_came(more: bytes) -> None:
+    whole = complete(b"{" + more + b"," + VALUES + b"}", ANN, "client-1", new_id="new", ts=TS)
+    assert whole.endswith(b"," + VALUES + b"}")
+    assert admit(whole, ANN, bytes_max=10_000).sender == "ann"
+    about = admit(whole, ANN, bytes_max=10_000).correlation_id
+    assert about == (("e1",) if b"correlation_id" in more else ())
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        b'{"kind":"chat","kind":"chat"}',
+        rb'{"kind":"a","k\u0069nd":"b"}',
+        b'{"kind":"chat","correlation_id":"e1","correlation_id":"e1"}',
+        b'{"kind":"chat","correlation_id":["e1"],"correlation_id":"e1"}',
+        b'{"kind":"chat","from":"client-1","from":"client-1"}',
+        b'{"kind":"chat","mine":1,"mine":2,"from":"client-1"}',
+    ],
+)
+def test_a_field_given_twice_is_refused_however_much_is_filled_in(received: bytes) -> None:
+    whole = complete(received, ANN, "client-1", new_id="new", ts=TS)
+    with pytest.raises(ProtocolError) as caught:
+        admit(whole, ANN, bytes_max=10_000)
+    assert caught.value.refusal is Refusal.MALFORMED
 
 
 @pytest.mark.parametrize("received", [b"", b"{", b"\xff", b'{"a":NaN}', b"[" * 10_000])
-def test_what_is_not_json_is_a_protocol_error(received: bytes) -> None:
-    with pytest.raises(ProtocolError):
-        complete(received, ANN, None, new_id="new", ts=TS)
+def test_what_is_not_json_stays_as_it_came(received: bytes) -> None:
+    assert complete(received, ANN, None, new_id="new", ts=TS) is received
 
 
 # Heartbeats.

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from mew.gateway.auth import AuthUnavailable, Identity, StaticTokens, TokenSource
+from mew.gateway.auth import AuthUnavailable, Identity, StaticTokens, Throttle, TokenSource
 from mew.gateway.config import load_config
 from mew.gateway.guard import Denied, Guard, token_of
 from mew.gateway.node import Node
@@ -143,6 +143,48 @@ async def test_after_several_failures_an_address_waits_and_another_does_not(guar
         assert await attempt("wrong", "192.0.2.1") < 0.2
     assert await attempt("wrong", "192.0.2.1") >= 0.25
     assert await attempt("ann-token", "192.0.2.2") < 0.2
+
+
+async def test_parallel_guesses_are_counted_at_once_and_soon_not_looked_at(guard: Guard) -> None:
+    asked: list[str] = []
+
+    class Recording:
+        async def identify(self, token: str, space: str) -> Identity | None:
+            asked.append(token)
+            known = {"old": "ann", "new": "bob"}.get(token)
+            return None if known is None else Identity(ParticipantId(known), None, TokenSource.CONFIGURED)
+
+    async def attempt(token: str, remote: str = "192.0.2.1") -> str:
+        try:
+            return (await guard.admit(knock(remote=remote), token, "demo")).who
+        except Denied as denied:
+            return denied.code if denied.retry_after_s is None else f"{denied.status} {denied.code}"
+
+    guard.authenticator = Recording()
+    assert await attempt("old") == "ann"
+    guesses = [asyncio.ensure_future(attempt(f"guess-{n}")) for n in range(100)]
+    await asyncio.sleep(0)
+    checked = 1 + Throttle.FREE + Throttle.WAITING_MAX
+    assert len(asked) == checked
+    told = [guess.result() for guess in guesses if guess.done()]
+    assert told == ["bad_token"] * Throttle.FREE + ["429 too_many_attempts"] * (101 - checked)
+    assert await attempt("new") == "429 too_many_attempts"  # nobody can know that it is no guess
+    assert await attempt("old") == "ann"
+    assert await attempt("new", remote="192.0.2.2") == "bob"
+    assert await attempt("new") == "bob"
+    for guess in guesses:
+        guess.cancel()
+    await asyncio.wait(guesses)
+    assert await attempt("new", remote="192.0.2.1") == "bob"
+
+
+async def test_a_right_token_does_not_make_those_after_wrong_ones_cheap(guard: Guard) -> None:
+    for _ in range(5):
+        assert await denied(guard, "wrong", "demo") == (401, "bad_token")
+        await guard.admit(knock(), "ann-token", "demo")
+    began = asyncio.get_running_loop().time()
+    assert await denied(guard, "wrong", "demo") == (401, "bad_token")
+    assert asyncio.get_running_loop().time() - began >= 0.2
 
 
 # Origins.

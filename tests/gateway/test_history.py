@@ -1,11 +1,13 @@
 """What was shown: kept within bounds, found again by cursor, filter and correlation."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mew.gateway.correlations import Correlations
 from mew.gateway.history import PAGE_BYTES_MAX, History, Page, Query, Record
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import PROTOCOL, Envelope, EnvelopeId, ParticipantId
@@ -133,3 +135,68 @@ def test_a_page_stays_within_its_bytes_but_is_never_empty_for_that() -> None:
     page = history_of(record(0, raw=large), record(1, raw=large)).select(Query(who=ANN))
     assert (ids(page), page.more) == (["e0"], True)
     assert ids(history_of(record(0, raw=large + b"xx")).select(Query(who=ANN))) == ["e0"]
+
+
+def test_names_count_for_what_they_take_in_memory() -> None:
+    history = history_of(*(record(n, about=("e0",) * 100) for n in range(10)), bytes_max=50_000)
+    assert len(history) < 5
+    assert history.bytes <= 50_000
+    history.append(record(10, raw=b"x" * 50_000))
+    assert (len(history), history.bytes) == (1, 50_000)
+
+
+LINKED = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 12), max_size=3), st.sampled_from([None, (ANN,), (BOT,)]), st.booleans()
+    ),
+    max_size=12,
+)
+
+
+@given(LINKED, st.integers(1, 12), st.integers(0, 12))
+def test_a_chain_is_the_same_whenever_it_was_asked_for_before(
+    links: list[tuple[list[int], tuple[ParticipantId, ...] | None, bool]], kept: int, start: int
+) -> None:
+    history = history_of(envelopes_max=kept)
+    for number, (named, only, asks) in enumerate(links):
+        history.append(record(number, about=tuple(f"e{n}" for n in named), only=only))
+        if asks:
+            history.select(Query(who=ANN, correlation="e0"))
+    seen = [each.envelope for each in history if each.is_for(ANN)]
+    chain = {f"e{start}"}
+    while True:  # by the definition: whatever has or names one of them
+        touching = [one for one in seen if not chain.isdisjoint((one.id, *one.correlation_id))]
+        wider = chain.union(*((one.id, *one.correlation_id) for one in touching))
+        if wider == chain:
+            break
+        chain = wider
+    page = history.select(Query(who=ANN, correlation=f"e{start}"))
+    assert ids(page) == [one.id for one in seen if one.id in chain]
+
+
+def test_a_second_question_about_correlation_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[int] = []
+    add = Correlations.add
+
+    def counted(self: Correlations, envelopes: Iterable[Envelope]) -> None:
+        envelopes = list(envelopes)
+        added.append(len(envelopes))
+        add(self, envelopes)
+
+    monkeypatch.setattr(Correlations, "add", counted)
+    history = history_of(*(record(n, about=(f"e{n - 1}",)) for n in range(1000)), envelopes_max=900)
+    assert added == []
+    history.select(Query(who=ANN, correlation="e950"))
+    history.append(record(1000, about=("e950",)))
+    history.select(Query(who=ANN, correlation="e950"))
+    assert added == [900, 1]
+
+
+def test_a_chain_too_long_to_follow_is_cut_and_says_so() -> None:
+    hubs = tuple(f"hub{n}" for n in range(400))
+    history = history_of(*(record(n, about=hubs) for n in range(400)), envelopes_max=1000)
+    page = history.select(Query(who=ANN, correlation="e7"))
+    assert page.records
+    assert not page.complete
+    few = history_of(*(record(n, about=hubs[:5]) for n in range(100)))
+    assert few.select(Query(who=ANN, correlation="e7", limit=200)).complete

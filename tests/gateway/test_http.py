@@ -156,6 +156,63 @@ async def test_who_sends_too_fast_is_told_to_wait(serve: Serve) -> None:
     assert (await served.bot.send({"kind": "chat"})).status == 200
 
 
+async def test_every_request_is_charged_once_whatever_is_wrong_with_it(serve: Serve) -> None:
+    served = await serve(more="limits: {envelopes_per_second: 1, burst: 5}\n")
+    statuses = [(await served.ann.send(b"nonsense")).status for _ in range(4)]
+    assert statuses == [400] * 4
+    await served.ann.say()
+    assert is_problem(await served.ann.send(b"nonsense"), 429, "rate_limited")
+    as_bot = Caller(served.session, served.gateway.url, "bot", "t-eve")
+    statuses = [(await as_bot.send({"kind": "chat"})).status for _ in range(6)]
+    assert statuses == [403] * 5 + [429]
+
+
+async def test_a_request_that_is_over_the_rate_is_told_before_its_body_came(serve: Serve) -> None:
+    served = await serve(more="limits: {envelopes_per_second: 1, burst: 1}\n")
+    await served.ann.say()
+    never = asyncio.Event()
+
+    async def slowly() -> Any:
+        yield b"{"
+        await never.wait()
+
+    answer = await served.ann.ask("POST", "/participants/ann/messages", data=slowly())
+    assert is_problem(answer, 429, "rate_limited")
+
+
+async def test_bodies_under_way_are_bounded_for_each_participant(serve: Serve) -> None:
+    served = await serve(more="limits: {connections_per_participant: 2}\n")
+    go_on = asyncio.Event()
+    begun = asyncio.Semaphore(0)
+
+    async def slowly() -> Any:
+        yield b'{"kind":'
+        begun.release()
+        await go_on.wait()
+        yield b'"chat"}'
+
+    path = "/participants/ann/messages"
+    sending = [asyncio.ensure_future(served.ann.ask("POST", path, data=slowly())) for _ in range(2)]
+    for _ in sending:
+        await begun.acquire()
+    async with asyncio.timeout(5):
+        while (answer := await served.ann.ask("POST", path, data=b'{"kind":"chat"}')).status == 200:
+            pass  # until both have reached the gateway
+    assert is_problem(answer, 429, "too_many_connections")
+    assert (await served.ann.messages()).status == 200
+    assert (await served.bot.send({"kind": "chat"})).status == 200
+    go_on.set()
+    assert [one.status for one in await asyncio.gather(*sending)] == [200, 200]
+    assert (await served.ann.send({"kind": "chat"})).status == 200
+
+
+async def test_asking_where_a_token_is_good_has_a_rate_too(served: Served) -> None:
+    statuses = [(await served.ann.get("/spaces")).status for _ in range(150)]
+    assert 429 in statuses
+    assert is_problem(await served.ann.get("/spaces"), 429, "rate_limited")
+    assert (await served.bot.get("/spaces")).status == 200
+
+
 async def test_an_envelope_has_a_limit_however_it_travels(serve: Serve) -> None:
     served = await serve(more="limits: {envelope_bytes: 2048}\n")
     large = b'{"kind":"chat","payload":{"text":"' + b"x" * 4096 + b'"}}'
@@ -462,6 +519,23 @@ async def test_proposals_are_listed_with_what_became_of_them(served: Served) -> 
     assert ids(await served.eve.get("/spaces/demo/proposals", status="open"), "proposals") == [left]
     assert ids(await served.eve.get("/spaces/demo/proposals", limit=1), "proposals") == [refused]
     assert is_problem(await served.eve.get("/spaces/demo/proposals", status="lost"), 400, "invalid_query")
+
+
+async def test_proposals_come_page_by_page_and_none_is_too_large(serve: Serve) -> None:
+    served = await serve(more="limits: {history_envelopes: 7}\n")
+    large = {"method": "tools/call", "params": {"text": "x" * 900_000}}
+    sent = [await served.bot.say("mcp/proposal", payload=large) for _ in range(6)]
+    newest = await served.eve.get("/spaces/demo/proposals")
+    assert ids(newest, "proposals") == sent[2:]
+    assert (newest.json["next"], newest.json["complete"]) == (sent[2], True)
+    older = await served.eve.get("/spaces/demo/proposals", before=newest.json["next"])
+    assert ids(older, "proposals") == sent[:2]
+    assert (older.json["next"], older.json["complete"]) == (None, True)
+    await served.ann.say()
+    await served.ann.say()
+    assert not (await served.eve.get("/spaces/demo/proposals")).json["complete"]
+    gone = await served.eve.get("/spaces/demo/proposals", before=sent[0])
+    assert (ids(gone, "proposals"), gone.json["complete"]) == ([], False)
 
 
 # The gateway itself.

@@ -237,8 +237,29 @@ async def test_neither_token_nor_claims_are_logged(
     caplog.set_level("DEBUG")
     token = signed({"sub": "s3cret name", "email": "ann@b.org"})
     assert await JwtVerifier(config).identify(token, "s") is None
-    assert "claim 'sub' is no participant id" in caplog.text
-    assert not any(part in caplog.text for part in (token, "s3cret", "ann@b.org"))
+    said = logged(caplog)
+    assert (said["reason"], said["claim"]) == ("is no participant id", "sub")
+    assert not any(part in str(said) for part in (token, "s3cret", "ann@b.org"))
+
+
+@pytest.mark.parametrize(
+    "written", [["/(s3cret/"], [{"kind": "chat", "s3cret": 1}], [{"kind": "/(s3cret/"}], [{"s3cret": 1}]]
+)
+async def test_of_a_capability_that_makes_no_sense_only_the_claim_is_logged(
+    config: JwtConfig, caplog: pytest.LogCaptureFixture, written: list[object]
+) -> None:
+    caplog.set_level("DEBUG")
+    claiming = replace(config, capabilities_claim="mew")
+    assert await JwtVerifier(claiming).identify(signed({"mew": written}), "s") is None
+    said = logged(caplog)
+    assert (said["msg"], said["claim"]) == ("a JWT was refused", "mew")
+    assert "s3cret" not in str(said)
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    """The one thing that was said."""
+    (record,) = (record for record in caplog.records if record.name == "mew.gateway.jwt")
+    return vars(record)
 
 
 class Keys:

@@ -179,6 +179,41 @@ async def test_a_wrong_password_is_logged_without_it(
     assert_silent_about_secrets(caplog, "a-password")
 
 
+@asynccontextmanager
+async def posting() -> AsyncIterator[mail.Post]:
+    post = mail.Post()
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(post.run())
+        yield post
+        sending.cancel()
+
+
+async def test_one_that_cannot_be_written_does_not_hold_up_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with mail_server() as mailbox, posting() as post:
+        config = smtp(mailbox.port)
+        post.invite(config, "dan@example.org\nBcc: all@example.org", "demo", ack())
+        post.invite(config, "dan@example.org", "demo", ack())
+        async with asyncio.timeout(5):
+            await post.emptied()
+    assert [recipients for recipients, _ in mailbox.mails] == [["dan@example.org"]]
+    assert len([record for record in caplog.records if record.message == "invitation not sent"]) == 1
+    assert_silent_about_secrets(caplog)
+
+
+async def test_only_so_many_wait_for_a_server_that_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        config = smtp(mute.getsockname()[1])
+        async with posting() as post:
+            for _ in range(2 * mail.Post.WAITING_MAX):
+                post.invite(config, "dan@example.org", "demo", ack())
+            assert post.unsent == mail.Post.WAITING_MAX
+            await asyncio.sleep(0)
+    assert [record.message for record in caplog.records] == ["invitations not sent: too many wait"]
+    assert_silent_about_secrets(caplog)
+
+
 def assert_silent_about_secrets(caplog: pytest.LogCaptureFixture, *more: str) -> None:
     ours = [record for record in caplog.records if record.name.startswith("mew.")]
     said = "\n".join(logging.Formatter().format(record) + str(vars(record)) for record in ours)

@@ -70,7 +70,6 @@ def test_every_field_is_read() -> None:
     "fields",
     [
         {"to": []},
-        {"to": [""]},
         {"correlation_id": []},
         {"context": ""},
         {"payload": {}},
@@ -133,6 +132,15 @@ def test_any_other_version_is_refused_as_that(version: str) -> None:
         decode(written(protocol=version))
     assert caught.value.refusal is Refusal.WRONG_VERSION
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("field", ["to", "correlation_id"])
+def test_lists_of_names_have_a_bound_and_so_has_each_name(field: str) -> None:
+    decode(written(**{field: ["x" * 256] * 1024}))
+    for wrong in (["ab"] * 1025, ["ok", ""], ["x" * 257], ["ab"] * 200_000):
+        with pytest.raises(ProtocolError, match=rf"^field '{field}.*length [<>]= (1024|1|256)$") as caught:
+            decode(written(**{field: wrong}))
+        assert caught.value.refusal is Refusal.MALFORMED
 
 
 def test_names_and_contexts_have_a_bound() -> None:
@@ -357,8 +365,8 @@ headers = st.fixed_dictionaries(
     {"protocol": st.just("mew/v0.4"), "id": names, "from": names, "kind": names},
     optional={
         "ts": moments.map(datetime.isoformat),
-        "to": st.lists(texts, max_size=3),
-        "correlation_id": st.lists(texts, max_size=3),
+        "to": st.lists(names, max_size=3),
+        "correlation_id": st.lists(names, max_size=3),
         "context": texts,
         "payload": objects,
         "unknown": values,

@@ -11,7 +11,7 @@ below the `----` of a block stands what the space decided, in order. A block wit
     frame WHO STREAM                        a stream frame
     wait 60s                                time passes, and the space is told;  `later 60s`: it is not told
     configure WHO CAPABILITY...             the operator changes the rules;  also `without WHO`, and NAME=VALUE...
-    identify WHO CAPABILITY...              an authenticator vouches for somebody
+    identify WHO CAPABILITY...              an authenticator vouches for somebody;  `identify WHO -`: and says no more
     violated WHO KIND ID CODE               something was refused before the log
     restart                                 the space goes on from its snapshot
     holds WHO, token INVITE_ID, grants      asks; changes nothing
@@ -131,7 +131,8 @@ class Play:
         return _told(self.table.apply(Configured(changed, EPOCH)))
 
     def _do_identify(self, words: list[str]) -> list[str]:
-        return _told(self.table.apply(Identified(ParticipantId(words[0]), _capabilities(words[1:]))))
+        said = None if words[1:] == ["-"] else _capabilities(words[1:])
+        return _told(self.table.apply(Identified(ParticipantId(words[0]), said)))
 
     def _do_violated(self, words: list[str]) -> list[str]:
         who, kind, envelope_id, code = words

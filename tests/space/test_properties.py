@@ -350,7 +350,10 @@ class AnyHistory(RuleBasedStateMachine):
         if isinstance(event, Configured):
             self.model.configured(event.rules)
         elif isinstance(event, Identified):
-            self.model.identities[event.who] = event.capabilities
+            if event.capabilities is None:
+                self.model.identities.pop(event.who, None)
+            else:
+                self.model.identities[event.who] = event.capabilities
         elif isinstance(event, TimePassed):
             self.wake = None
         for decision in decisions:

@@ -1,11 +1,11 @@
 """`mew gateway`: serve the spaces of a space.yaml."""
 
 import asyncio
-import dataclasses
 import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,6 @@ from mew.gateway.config import load_config
 from mew.gateway.config_node import ConfigError
 from mew.gateway.logs import LogFormat, LogLevel, set_up
 from mew.gateway.server import serve
-from mew.gateway.settings import Config
 
 __all__ = ["gateway"]
 
@@ -43,28 +42,32 @@ def gateway(
     """
     set_up(log_format, log_level)
     try:
+        _allow_many_connections()
         read = load_config(config, os.environ)
-        server = dataclasses.replace(
-            read.server,
-            host=read.server.host if host is None else host,
-            port=read.server.port if port is None else port,
-        )
-        _run(dataclasses.replace(read, server=server), trace, log_format)
+
+        def ready(url: str) -> None:
+            line = f"mew gateway listens on {url}, spaces: {', '.join(read.spaces)}"
+            if log_format is LogFormat.JSON:
+                _logger.info(line)
+            else:
+                typer.echo(line, err=True)
+
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(serve(read, os.environ, trace=trace, ready=ready, host=host, port=port))
     except ConfigError as error:
         typer.echo(f"mew gateway: {error}", err=True)
         raise typer.Exit(2) from None
 
 
-def _run(config: Config, trace: Path | None, log_format: LogFormat) -> None:
-    def ready(url: str) -> None:
-        line = f"mew gateway listens on {url}, spaces: {', '.join(config.spaces)}"
-        if log_format is LogFormat.JSON:
-            _logger.info(line)
-        else:
-            typer.echo(line, err=True)
+def _allow_many_connections() -> None:
+    """As many as the system allows; what is set for a shell is often 1,024."""
+    if sys.platform == "win32":
+        return
+    import resource  # not to be had on Windows
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(config, os.environ, trace=trace, ready=ready))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems allow less than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -1,7 +1,9 @@
 """Whose token it is: the port, the configured tokens behind it, and how failed attempts are slowed down."""
 
 import ipaddress
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -11,7 +13,16 @@ from mew.protocol.envelope import ParticipantId
 
 from .tokens import TokenTable
 
-__all__ = ["AuthUnavailable", "Authenticator", "Chain", "Identity", "StaticTokens", "Throttle", "TokenSource"]
+__all__ = [
+    "AuthUnavailable",
+    "Authenticator",
+    "Chain",
+    "Identity",
+    "StaticTokens",
+    "Throttle",
+    "TokenSource",
+    "network_of",
+]
 
 
 class TokenSource(StrEnum):
@@ -80,39 +91,55 @@ class Chain:
 
 
 class Throttle:
-    """How long an address waits before its next attempt, after failed ones. The clock is the caller's."""
+    """How long an address waits for the answer to a wrong token. The clock is the caller's.
+
+    A right token resets nothing: others may be guessing from the same address.
+    """
 
     FREE: Final = 5
     FIRST_S: Final = 0.25
     MOST_S: Final = 8.0
     FORGET_S: Final = 60.0
     ADDRESSES_MAX: Final = 10_000
+    WAITING_MAX: Final = 16
 
     def __init__(self) -> None:
         self._failures: dict[str, tuple[int, float]] = {}  # oldest first
+        self._waiting: Counter[str] = Counter()
 
-    def delay_s(self, address: str, now: float) -> float:
-        """Seconds to wait before answering an attempt from here: none, then doubling up to `MOST_S`."""
-        extra = self._count(_origin(address), now) - self.FREE
-        return 0.0 if extra < 0 else min(self.FIRST_S * 2 ** min(extra, 16), self.MOST_S)
-
-    def failed(self, address: str, now: float) -> None:
-        origin = _origin(address)
-        count = self._count(origin, now) + 1
+    def failed(self, address: str, now: float) -> float:
+        """Count a failure; return how many seconds its answer waits: none, then doubling up to `MOST_S`."""
+        origin = network_of(address)
+        count = self._count(origin, now)
         self._failures.pop(origin, None)
         while len(self._failures) >= self.ADDRESSES_MAX:
             del self._failures[next(iter(self._failures))]
-        self._failures[origin] = (count, now)
+        self._failures[origin] = (count + 1, now)
+        extra = count - self.FREE
+        return 0.0 if extra < 0 else min(self.FIRST_S * 2 ** min(extra, 16), self.MOST_S)
 
-    def succeeded(self, address: str) -> None:
-        self._failures.pop(_origin(address), None)
+    def is_full(self, address: str) -> bool:
+        """Whether as many answers wait for this address as may: until one has left, nothing more is looked at."""
+        return self._waiting[network_of(address)] >= self.WAITING_MAX
+
+    @contextmanager
+    def waiting(self, address: str) -> Iterator[None]:
+        """While an answer for this address waits."""
+        origin = network_of(address)
+        self._waiting[origin] += 1
+        try:
+            yield
+        finally:
+            self._waiting[origin] -= 1
+            if not self._waiting[origin]:
+                del self._waiting[origin]
 
     def _count(self, origin: str, now: float) -> int:
         count, at = self._failures.get(origin, (0, now))
         return count if now - at < self.FORGET_S else 0
 
 
-def _origin(address: str) -> str:
+def network_of(address: str) -> str:
     """The address, or the /64 an IPv6 one is in: whoever has one address of it has them all."""
     try:
         parsed = ipaddress.ip_address(address)

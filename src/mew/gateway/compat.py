@@ -4,13 +4,16 @@ They open any path and send a join as their first frame; after it their envelope
 gateway knows anyway. Only a connection that joined this way is treated so.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from mew.protocol.codec import decode_json, encode_json
+from mew.protocol.codec import decode_json, encode_json, fields_in, repeats_a_field
 from mew.protocol.envelope import PROTOCOL, ParticipantId
-from mew.protocol.errors import ProtocolError
+from mew.protocol.errors import ProtocolError, Refusal
+
+from .partial import fill
 
 __all__ = ["Join", "complete", "is_heartbeat", "read_join"]
 
@@ -31,7 +34,7 @@ def read_join(received: bytes) -> Join:
     """Read `{"type": "join", …}` or `{"kind": "system/join", "payload": {…}}`.
 
     Raises:
-        ProtocolError: it is neither, or without a token.
+        ProtocolError: it is neither, speaks another version, or is without a token.
     """
     said = decode_json(received)
     if not isinstance(said, dict):
@@ -43,6 +46,8 @@ def read_join(received: bytes) -> Join:
         fields = {**said, **payload} if isinstance(payload, dict) else said
     else:
         raise ProtocolError("expected a join as the first frame, or a token in the Authorization header")
+    if said.get("protocol", PROTOCOL) != PROTOCOL:
+        raise ProtocolError(f"this gateway speaks {PROTOCOL!r}", Refusal.WRONG_VERSION)
     token = fields.get("token")
     if not isinstance(token, str) or not token:
         raise ProtocolError("the join has no token")
@@ -50,21 +55,21 @@ def read_join(received: bytes) -> Join:
 
 
 def complete(received: bytes, who: ParticipantId, claimed: str | None, *, new_id: str, ts: str) -> bytes:
-    """The envelope with what it left out filled in; as it came if there is nothing to fill in.
+    """The envelope with what it left out filled in, each value as the bytes that came.
 
-    Raises:
-        ProtocolError: not JSON.
+    What is no object or repeats a field is for the codec to refuse, as it came.
     """
-    said = decode_json(received)
-    if type(said) is not dict:  # nor one that repeats a field: that is for the codec to refuse
+    try:
+        fields = fields_in(received)
+        rewritten = _rewritten(fields, who, claimed)
+    except ProtocolError:
         return received
-    given = {"protocol": PROTOCOL, "id": new_id, "ts": ts, "from": who}
-    filled: dict[str, Any] = {**given, **said}
-    if claimed is not None and filled["from"] == claimed:
-        filled["from"] = who
-    if isinstance(filled.get("correlation_id"), str):
-        filled["correlation_id"] = [filled["correlation_id"]]
-    return received if filled == said else encode_json(filled)
+    if rewritten:
+        if repeats_a_field(received, fields):
+            return received
+        fields |= rewritten
+        received = encode_json(fields)
+    return fill(received, fields, who, new_id=new_id, ts=ts)
 
 
 def is_heartbeat(received: bytes) -> bool:
@@ -73,6 +78,17 @@ def is_heartbeat(received: bytes) -> bool:
         return False
     said = decode_json(received)
     return isinstance(said, dict) and said.get("kind") == _HEARTBEAT_KIND
+
+
+def _rewritten(fields: Mapping[str, Raw], who: ParticipantId, claimed: str | None) -> dict[str, Raw]:
+    """A lone `correlation_id` as an array, and the id that the client made up for itself as its own."""
+    rewritten: dict[str, Raw] = {}
+    named = bytes(fields.get("correlation_id", b""))
+    if named.startswith(b'"'):
+        rewritten["correlation_id"] = Raw(b"[" + named + b"]")
+    if claimed not in (None, who) and "from" in fields and decode_json(bytes(fields["from"])) == claimed:
+        rewritten["from"] = Raw(encode_json(who))
+    return rewritten
 
 
 def _text(fields: dict[str, Any], *names: str) -> str | None:

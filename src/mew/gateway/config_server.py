@@ -16,7 +16,7 @@ from .config_node import Node
 from .config_spaces import read_capabilities
 from .settings import JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
 
-__all__ = ["AUTH", "JWT", "SERVER", "SMTP", "TLS", "Sections"]
+__all__ = ["AUTH", "JWT", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
 
 # Only signatures whose verifier cannot forge them: with HS* whoever checks could also sign.
 _ALGORITHMS: Final = frozenset(
@@ -160,7 +160,7 @@ class Sections:
         if "://" not in text:
             return self._file(node)
         parts = _split(node)
-        if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+        if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
             return text
         raise node.error("expected a file or an https URL, is another URL")
 
@@ -196,7 +196,8 @@ def _required(node: Node, keys: frozenset[str], required: frozenset[str] | set[s
     return fields
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine is there; of names only `localhost`."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

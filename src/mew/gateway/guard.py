@@ -19,6 +19,7 @@ from .tokens import hash_token
 __all__ = ["BEARER_SUBPROTOCOL", "Admission", "Denied", "Guard", "token_of"]
 
 BEARER_SUBPROTOCOL: Final = "mew.bearer."
+_RIGHT_MAX: Final = 4096
 _NO_TOKEN: Final = (
     "a bearer token is needed: 'Authorization: Bearer TOKEN', or in a browser the subprotocols"
     " 'mew.v0.4' and 'mew.bearer.TOKEN'; to join by a first frame leave 'space' out of the URL"
@@ -49,6 +50,7 @@ class Guard:
     def __init__(self, rooms: Mapping[str, Room], authenticator: Authenticator, server: ServerConfig) -> None:
         self._rooms = rooms
         self._throttle = Throttle()
+        self._right: dict[str, None] = {}  # hashes of tokens that were right, the last used last
         self.authenticator = authenticator
         self.server = server
 
@@ -72,25 +74,23 @@ class Guard:
         """Let the holder of a token in.
 
         Raises:
-            Denied: no or an unknown token, kicked, no such space, or who knows tokens cannot be asked.
+            Denied: no or an unknown token, kicked, no such space, or it cannot be checked now.
         """
-        if not token:
-            raise Denied(401, "no_token", _NO_TOKEN)
+        token = self._worth_checking(request, token)
         room = self.room(space)
         admission = await self._identify(room, token)
         if admission is None:
             raise await self._failed(request, f"this token is not one of space {room.id!r}")
-        self._throttle.succeeded(self.address(request))
+        self._remember(token)
         return admission
 
     async def admit_anywhere(self, request: web.BaseRequest, token: str | None) -> list[Admission]:
         """Where the holder of a token may go: at least one room.
 
         Raises:
-            Denied: no token, one that opens no room, or who knows tokens cannot be asked.
+            Denied: no token, one that opens no room, or it cannot be checked now.
         """
-        if not token:
-            raise Denied(401, "no_token", _NO_TOKEN)
+        token = self._worth_checking(request, token)
         admissions: list[Admission] = []
         for room in tuple(self._rooms.values()):
             try:
@@ -102,7 +102,7 @@ class Guard:
                 admissions += [] if admission is None else [admission]
         if not admissions:
             raise await self._failed(request, "this token opens no space here")
-        self._throttle.succeeded(self.address(request))
+        self._remember(token)
         return admissions
 
     def check_origin(self, request: web.BaseRequest) -> None:
@@ -128,13 +128,29 @@ class Guard:
             address = hop
         return address
 
+    def _worth_checking(self, request: web.BaseRequest, token: str | None) -> str:
+        """While many wrong ones from an address wait for their answers, only a token that was right before is."""
+        if not token:
+            raise Denied(401, "no_token", _NO_TOKEN)
+        if self._throttle.is_full(self.address(request)) and hash_token(token) not in self._right:
+            message = "too many wrong tokens came from your address; this one was not looked at"
+            raise Denied(429, "too_many_attempts", message, retry_after_s=Throttle.MOST_S)
+        return token
+
+    def _remember(self, token: str) -> None:
+        digest = hash_token(token)
+        self._right.pop(digest, None)
+        self._right[digest] = None
+        if len(self._right) > _RIGHT_MAX:
+            del self._right[next(iter(self._right))]
+
     async def _failed(self, request: web.BaseRequest, message: str) -> Denied:
         """Answers to wrong tokens come ever later; who has a right one does not wait."""
         address = self.address(request)
-        delay_s = self._throttle.delay_s(address, asyncio.get_running_loop().time())
+        delay_s = self._throttle.failed(address, asyncio.get_running_loop().time())
         if delay_s:
-            await asyncio.sleep(delay_s)
-        self._throttle.failed(address, asyncio.get_running_loop().time())
+            with self._throttle.waiting(address):
+                await asyncio.sleep(delay_s)
         return Denied(401, "bad_token", message)
 
     async def _identify(self, room: Room, token: str) -> Admission | None:

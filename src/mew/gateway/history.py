@@ -11,10 +11,14 @@ from msgspec import Struct
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 
-__all__ = ["PAGE_BYTES_MAX", "History", "Page", "Query", "Record", "connected"]
+from .correlations import Chain, Correlations
+
+__all__ = ["PAGE_BYTES_MAX", "History", "Page", "Query", "Record"]
 
 PAGE_BYTES_MAX: Final = 4 << 20
 """A page ends early rather than hold more; one record it always has."""
+
+_NAME_BYTES: Final = 128  # what a name among many takes, decoded and indexed, beside its letters
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -53,7 +57,7 @@ class Page(Struct, frozen=True):
 
 
 class History:
-    """The last envelopes of one space, numbered as they come."""
+    """The last envelopes of one space, numbered as they come; `bytes` is what they take, as received and decoded."""
 
     def __init__(self, envelopes_max: int, bytes_max: int) -> None:
         self._envelopes_max = envelopes_max
@@ -62,6 +66,7 @@ class History:
         self._first = 0  # the number of the oldest record kept
         self._bytes = 0
         self._dropped_at: datetime | None = None
+        self._correlations = Correlations()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -80,9 +85,14 @@ class History:
 
     def append(self, record: Record) -> None:
         self._records.append(record)
-        self._bytes += len(record.raw)
-        while len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
-            self._drop_oldest()
+        self._bytes += _weight(record)
+        self._keep_bounds()
+
+    def resize(self, envelopes_max: int, bytes_max: int) -> None:
+        """Other bounds, from now on."""
+        self._envelopes_max = envelopes_max
+        self._bytes_max = bytes_max
+        self._keep_bounds()
 
     def knows(self, envelope_id: str) -> bool:
         return self._number(envelope_id) is not None
@@ -120,27 +130,17 @@ class History:
         records: Iterable[Record] = self.between(max(start, first), end)
         if query.newest_first:
             records = reversed(list(records))
-        fits = self._fits(query)
+        chain = None if query.correlation is None else self._chain(query.correlation, query.who)
+        complete = complete and (chain is None or chain.complete)
+        fits = _fits(query, None if chain is None else chain.ids)
         return _page((record for record in records if fits(record)), query.limit, complete=complete)
 
-    def _fits(self, query: Query) -> Callable[[Record], bool]:
-        chain = None if query.correlation is None else connected(query.correlation, self._seen_by(query.who))
-
-        def fits(record: Record) -> bool:
-            envelope = record.envelope
-            return (
-                record.is_for(query.who)
-                and (query.participant is None or envelope.sender == query.participant)
-                and (query.since is None or record.at >= query.since)
-                and (query.until is None or record.at <= query.until)
-                and (query.kind is None or query.kind.fits(envelope.kind, envelope.to, _no_payload))
-                and (chain is None or envelope.id in chain)
-            )
-
-        return fits
-
-    def _seen_by(self, who: ParticipantId) -> Iterator[Envelope]:
-        return (record.envelope for record in self._records if record.is_for(who))
+    def _chain(self, envelope_id: str, who: ParticipantId) -> Chain:
+        index = self._correlations
+        index.drop_before(self._first)
+        index.add(record.envelope for record in self.between(index.end, self.end))
+        records = list(self._records)
+        return index.chain(envelope_id, lambda number: records[number - self._first].is_for(who))
 
     def _number(self, envelope_id: str) -> int | None:
         """Its number, searched from the newest on: who asks has mostly seen all but the last few."""
@@ -149,27 +149,30 @@ class History:
                 return self.end - back
         return None
 
+    def _keep_bounds(self) -> None:
+        while len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
+            self._drop_oldest()
+
     def _drop_oldest(self) -> None:
         oldest = self._records.popleft()
-        self._bytes -= len(oldest.raw)
+        self._bytes -= _weight(oldest)
         self._dropped_at = oldest.at
         self._first += 1
 
 
-def connected(envelope_id: str, envelopes: Iterable[Envelope]) -> set[str]:
-    """The ids of all that hang together with this one through `correlation_id`, whoever names whom."""
-    neighbours: dict[str, list[str]] = {}
-    for envelope in envelopes:
-        for named in envelope.correlation_id:
-            neighbours.setdefault(named, []).append(envelope.id)
-            neighbours.setdefault(envelope.id, []).append(named)
-    found, to_visit = {envelope_id}, [envelope_id]
-    while to_visit:
-        for neighbour in neighbours.get(to_visit.pop(), ()):
-            if neighbour not in found:
-                found.add(neighbour)
-                to_visit.append(neighbour)
-    return found
+def _fits(query: Query, chain: set[str] | None) -> Callable[[Record], bool]:
+    def fits(record: Record) -> bool:
+        envelope = record.envelope
+        return (
+            record.is_for(query.who)
+            and (query.participant is None or envelope.sender == query.participant)
+            and (query.since is None or record.at >= query.since)
+            and (query.until is None or record.at <= query.until)
+            and (query.kind is None or query.kind.fits(envelope.kind, envelope.to, _no_payload))
+            and (chain is None or envelope.id in chain)
+        )
+
+    return fits
 
 
 def _page(records: Iterable[Record], limit: int, *, complete: bool) -> Page:
@@ -185,3 +188,8 @@ def _page(records: Iterable[Record], limit: int, *, complete: bool) -> Page:
 
 def _no_payload() -> None:
     return None
+
+
+def _weight(record: Record) -> int:
+    envelope = record.envelope
+    return len(record.raw) + _NAME_BYTES * (len(envelope.to) + len(envelope.correlation_id))

@@ -3,7 +3,8 @@
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Final, TypeAlias, TypeVar
 
@@ -28,14 +29,18 @@ from .proposals import proposals
 from .rate import Bucket, Buckets
 from .room import Room
 from .roster import roster
+from .tokens import hash_token
 
 __all__ = ["HttpDoor", "problems"]
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Count: TypeAlias = Counter[tuple[str, ParticipantId]]
 _Shape = TypeVar("_Shape", bound=Struct)
 _Value = TypeVar("_Value")
 
 _BODY_S: Final = 30.0
+_LOOKUPS_PER_S: Final = 20
+_LOOKUPS_BURST: Final = 100
 _PREFLIGHT_S: Final = 600
 _INDEX: Final = """\
 mew gateway {version}: spaces of the MEW Protocol v0.4
@@ -55,7 +60,9 @@ class HttpDoor:
         self._version = version("mew-protocol")
         self._metrics = Metrics(node, self._version, self._polls)
         self._buckets = Buckets()
-        self._waiting: Counter[tuple[str, ParticipantId]] = Counter()
+        self._lookups = Buckets()  # apart: made-up tokens push nobody's own out
+        self._sending: _Count = Counter()
+        self._waiting: _Count = Counter()
         self._table: Mapping[Route, _Handler] = {
             routes.POST_MESSAGE: self._post_message,
             routes.MESSAGES: self._messages,
@@ -111,7 +118,7 @@ class HttpDoor:
 
     async def _own(self, request: web.Request) -> Admission:
         """Only with the token of the very participant the path names."""
-        admission = await self._guard.admit(request, token_of(request), request.query.get("space"))
+        admission = await self._admitted(request, request.query.get("space"))
         named = request.match_info["participant"]
         if admission.who != named:
             raise Denied(
@@ -120,20 +127,15 @@ class HttpDoor:
         return admission
 
     async def _in_space(self, request: web.Request) -> Admission:
-        admission = await self._guard.admit(request, token_of(request), request.match_info["space"])
-        self._charge(admission)
-        return admission
+        return await self._admitted(request, request.match_info["space"])
 
-    def _bucket(self, admission: Admission) -> Bucket:
+    async def _admitted(self, request: web.Request, space: str | None) -> Admission:
+        """Charged before anything is read or looked up: a question costs as much as an envelope, good or bad."""
+        admission = await self._guard.admit(request, token_of(request), space)
         limits = admission.room.limits
         whose = (admission.room.id, admission.who)
-        return self._buckets.of(whose, per_second=limits.envelopes_per_second, burst=limits.burst)
-
-    def _charge(self, admission: Admission) -> None:
-        """A question costs as much as an envelope."""
-        wait_s = self._bucket(admission).take(asyncio.get_running_loop().time())
-        if wait_s:
-            raise Denied(429, Refusal.RATE_LIMITED, f"too many requests; again in {wait_s:.2f} s", wait_s)
+        _charge(self._buckets.of(whose, per_second=limits.envelopes_per_second, burst=limits.burst))
+        return admission
 
     # Envelopes in and out (§5.3).
 
@@ -141,17 +143,17 @@ class HttpDoor:
         admission = await self._own(request)
         _asked(request, shapes.SpaceQuery)
         room, who = admission.room, admission.who
-        body = await _body(request, room.limits.envelope_bytes)
+        with _one_more(self._sending, admission):
+            body = await _body(request, room.limits.envelope_bytes)
         sent = complete(body, who, new_id=str(uuid.uuid4()), ts=self._node.now())
-        outcome = await room.inject(who, sent.raw, self._bucket(admission))
+        outcome = await room.inject(who, sent.raw)
         if isinstance(outcome, Refused):
             return refusal(who, room.space, outcome, sent.kind)
         reply = UNSET if outcome.reply is None else Raw(encode(outcome.reply))
-        return _json(shapes.Accepted(outcome.envelope.id, "accepted", outcome.at, reply))
+        return _json(shapes.Receipt(outcome.envelope.id, "accepted", outcome.at, reply))
 
     async def _messages(self, request: web.Request) -> web.Response:
         admission = await self._own(request)
-        self._charge(admission)
         asked = _asked(request, shapes.MessagesQuery)
         history = admission.room.history
         query = Query(
@@ -164,11 +166,8 @@ class HttpDoor:
 
     async def _wait(self, admission: Admission, query: Query, wait_s: float) -> Page | None:
         """What comes within this time, as soon as there is something for this participant."""
-        room, waiter = admission.room, (admission.room.id, admission.who)
-        if self._waiting[waiter] >= room.limits.connections_per_participant:
-            raise Denied(429, "too_many_connections", f"{admission.who!r} waits too often", retry_after_s=10)
-        self._waiting[waiter] += 1
-        try:
+        room = admission.room
+        with _one_more(self._waiting, admission), suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 while not (self._node.stopping or room.news.is_set()):
                     first = room.history.end
@@ -178,12 +177,6 @@ class HttpDoor:
                     page = room.history.select(query, first=first)
                     if page.records:
                         return page
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting[waiter] -= 1
-            if not self._waiting[waiter]:
-                del self._waiting[waiter]
         return None
 
     def _polls(self, room: Room) -> int:
@@ -192,7 +185,10 @@ class HttpDoor:
     # A space.
 
     async def _spaces(self, request: web.Request) -> web.Response:
-        admissions = await self._guard.admit_anywhere(request, token_of(request))
+        token = token_of(request)
+        if token is not None:  # it may open any number of spaces, with limits of their own
+            _charge(self._lookups.of(hash_token(token), per_second=_LOOKUPS_PER_S, burst=_LOOKUPS_BURST))
+        admissions = await self._guard.admit_anywhere(request, token)
         _asked(request, shapes.NoQuery)
         rules = [(admission.room.space.state.rules, admission.who) for admission in admissions]
         return _json(shapes.Spaces([shapes.SpaceShown(r.id, r.name, r.description, who) for r, who in rules]))
@@ -224,10 +220,16 @@ class HttpDoor:
     async def _proposals(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
         asked = _asked(request, shapes.ProposalsQuery)
-        found = proposals(record for record in admission.room.history if record.is_for(admission.who))
-        if asked.status is not UNSET:
-            found = [proposal for proposal in found if proposal.status is asked.status]
-        return _json(shapes.Proposals(found[-asked.limit :]))
+        history = admission.room.history
+        listed = proposals(
+            (record for record in history if record.is_for(admission.who)),
+            status=_given(asked.status),
+            before=_given(asked.before),
+            limit=asked.limit,
+        )
+        older = listed.proposals[0].id if listed.more else None
+        complete = listed.found and history.reaches_back_to(None)
+        return _json(shapes.Proposals(listed.proposals, older, complete))
 
     # The gateway.
 
@@ -269,6 +271,28 @@ def _preflight(allowed: str) -> _Handler:
         return web.Response(status=204, headers=headers)
 
     return answer
+
+
+def _charge(bucket: Bucket) -> None:
+    wait_s = bucket.take(asyncio.get_running_loop().time())
+    if wait_s:
+        raise Denied(429, Refusal.RATE_LIMITED, f"too many requests; again in {wait_s:.2f} s", wait_s)
+
+
+@contextmanager
+def _one_more(count: _Count, admission: Admission) -> Iterator[None]:
+    """A request that takes its time, within what one participant may have of them."""
+    whose = (admission.room.id, admission.who)
+    if count[whose] >= admission.room.limits.connections_per_participant:
+        message = f"{admission.who!r} has {count[whose]} requests under way"
+        raise Denied(429, "too_many_connections", message, retry_after_s=10)
+    count[whose] += 1
+    try:
+        yield
+    finally:
+        count[whose] -= 1
+        if not count[whose]:
+            del count[whose]
 
 
 async def _body(request: web.Request, bytes_max: int) -> bytes:

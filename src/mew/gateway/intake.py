@@ -52,16 +52,16 @@ class Intake:
         self,
         envelope: Envelope,
         raw: bytes,
-        bucket: Bucket,
+        bucket: Bucket | None,
         connection: Connection | None = None,
         *,
         lenient: bool = False,
     ) -> Refused | None:
-        """Append an envelope, or say why not."""
+        """Append an envelope, or say why not; without a bucket the door has seen to the rate."""
         if self._trace is not None:
             self._trace.received(self._space.state.rules.id, envelope)
         turn_s = self._loop.time()
-        wait_s = bucket.take(turn_s)
+        wait_s = 0.0 if bucket is None else bucket.take(turn_s)
         if wait_s:
             return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
         at = self._at if turn_s == self._turn_s else self._look_at_clock(turn_s)

@@ -50,7 +50,8 @@ class JwtVerifier:
             claims = self._verified(token, header, await self._keys.candidates(kid))
             return self._identity(claims, space)
         except _Refused as refused:
-            _log.info("a JWT was refused: %s", refused)
+            where = {} if refused.claim is None else {"claim": refused.claim}
+            _log.info("a JWT was refused", extra={"reason": refused.reason, **where})
             return None
 
     def _header(self, token: str) -> dict[str, Any] | None:
@@ -82,16 +83,16 @@ class JwtVerifier:
                     },
                 )
             except (jwt.PyJWTError, TypeError, ValueError, OverflowError) as error:
-                reason = str(error)
+                reason = type(error).__name__  # its text may have what the token says
         raise _Refused(reason)
 
     def _identity(self, claims: Mapping[str, Any], space: str) -> Identity:
         config = self._config
         participant = claims.get(config.participant_claim)
         if not isinstance(participant, str) or not is_participant_id(participant):
-            raise _Refused(f"claim '{config.participant_claim}' is no participant id")
+            raise _Refused("is no participant id", config.participant_claim)
         if config.space_claim is not None and space not in _texts(claims, config.space_claim):
-            raise _Refused(f"claim '{config.space_claim}' does not name space '{space}'")
+            raise _Refused("does not name this space", config.space_claim)
         return Identity(ParticipantId(participant), self._capabilities(claims), TokenSource.JWT)
 
     def _capabilities(self, claims: Mapping[str, Any]) -> tuple[Capability, ...] | None:
@@ -103,7 +104,7 @@ class JwtVerifier:
         if config.profile_claim is not None and config.profile_claim in claims:
             profiles = [name for name in _texts(claims, config.profile_claim) if name in config.profiles]
             if not profiles:
-                raise _Refused(f"claim '{config.profile_claim}' names no profile there is")
+                raise _Refused("names no profile there is", config.profile_claim)
             given = [*(given or ()), *(one for name in profiles for one in config.profiles[name])]
         return tuple(given) if given is not None else None
 
@@ -151,16 +152,21 @@ class Jwks:
                 written = await _fetch_bounded(self._source)
             self._keys = _key_set(written)
         except (OSError, ValueError, aiohttp.ClientError) as error:
-            kept = len(self._keys)
             _log.warning(
-                "the keys of the JWT issuer cannot be had: %s; %d from before kept", _reason(error), kept
+                "the keys of the JWT issuer cannot be had",
+                extra={"error": _reason(error), "kept": len(self._keys)},
             )
         else:
             self._fetched_at = self._tried_at
 
 
 class _Refused(Exception):
-    """The token is a JWT for us, but says what we do not accept; holds no claim's value."""
+    """The token is a JWT for us, but says what we do not accept; holds a claim's name, and never its value."""
+
+    def __init__(self, reason: str, claim: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.claim = claim
 
 
 def _fits(key: jwt.PyJWK, algorithm: str) -> bool:
@@ -176,11 +182,11 @@ def _texts(claims: Mapping[str, Any], claim: str) -> list[str]:
 
 def _parsed(claim: str, written: object) -> list[Capability]:
     if not isinstance(written, list):
-        raise _Refused(f"claim '{claim}' is no list of capabilities")
+        raise _Refused("is no list of capabilities", claim)
     try:
         return [Capability.parse(item) for item in written]
-    except InvalidCapability as error:
-        raise _Refused(f"claim '{claim}' has what is no capability: {error}") from error
+    except InvalidCapability:
+        raise _Refused("has what is no capability", claim) from None  # the error would show it
 
 
 def _key_set(written: bytes) -> tuple[jwt.PyJWK, ...]:

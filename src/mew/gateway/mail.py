@@ -1,11 +1,11 @@
 """Invitations by e-mail (§3.6.4), where SMTP is configured."""
 
+import asyncio
 import logging
 from email.message import EmailMessage
 from typing import Final
 
 import aiosmtplib
-import msgspec
 
 from mew.protocol.codec import decode_payload
 from mew.protocol.envelope import Envelope
@@ -13,16 +13,54 @@ from mew.protocol.kinds import InviteAck
 
 from .settings import SmtpConfig, SmtpSecurity
 
-__all__ = ["invitation", "invite", "send"]
+__all__ = ["Post", "invitation", "send"]
 
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 30
 
 
-async def invite(smtp: SmtpConfig, to: str, space: str, ack: Envelope) -> None:
-    """Send what the inviter was answered to the one invited."""
-    await send(smtp, invitation(smtp, to, space, ack.to[0], ack))
+class Post:
+    """Sends invitations, one after the other; a bounded number of them waits."""
+
+    WAITING_MAX: Final = 256
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[tuple[SmtpConfig, str, str, Envelope]] = asyncio.Queue(self.WAITING_MAX)
+        self._unsent = 0
+        self._is_full = False
+
+    @property
+    def unsent(self) -> int:
+        """How many wait or are under way."""
+        return self._unsent
+
+    def invite(self, smtp: SmtpConfig, to: str, space: str, ack: Envelope) -> None:
+        """Send what the inviter was answered to the one invited, when its turn comes; waits for nothing."""
+        try:
+            self._waiting.put_nowait((smtp, to, space, ack))
+        except asyncio.QueueFull:
+            if not self._is_full:  # once, not for each in a flood of them
+                _log.warning("invitations not sent: too many wait", extra={"waiting": self.WAITING_MAX})
+            self._is_full = True
+        else:
+            self._unsent += 1
+            self._is_full = False
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            smtp, to, space, ack = await self._waiting.get()
+            try:
+                await send(smtp, invitation(smtp, to, space, ack.to[0], ack))
+            except Exception as error:  # one that cannot be written does not hold up the others
+                _log.error("invitation not sent", extra={"smtp": smtp.host, "error": type(error).__name__})
+            self._unsent -= 1
+            self._waiting.task_done()
+
+    async def emptied(self) -> None:
+        """Return when none waits and none is under way."""
+        await self._waiting.join()
 
 
 def invitation(smtp: SmtpConfig, to: str, space: str, inviter: str, ack: Envelope) -> EmailMessage:
@@ -53,7 +91,7 @@ async def send(smtp: SmtpConfig, message: EmailMessage) -> None:
             start_tls=smtp.security is SmtpSecurity.STARTTLS,
             timeout=_TIMEOUT_S,
         )
-    except (aiosmtplib.SMTPException, OSError, msgspec.MsgspecError) as error:
+    except (aiosmtplib.SMTPException, OSError) as error:
         _log.warning("invitation not sent", extra={"smtp": smtp.host, "error": type(error).__name__})
     else:
         _log.info("invitation sent", extra={"smtp": smtp.host})

@@ -9,13 +9,13 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from mew.log.base import Log
+from mew.log.base import Log, LogUnavailable
 from mew.log.memory import MemoryLog
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import CloseCode
 from mew.space import Rules
 
-from . import mail
+from .mail import Post
 from .room import Room
 from .settings import Config, SpaceConfig
 from .trace import Trace
@@ -36,12 +36,15 @@ class Node:
         self._config = config
         self._base_url = base_url
         self._trace = trace
+        self._post = Post()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
 
     async def __aenter__(self) -> "Node":
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self._open(self._config.spaces)
+        sending = self.spawn(self._post.run())
+        self._stack.callback(sending.cancel)
+        self._take(self._prepare(self._config.spaces))
         return self
 
     async def __aexit__(
@@ -49,6 +52,8 @@ class Node:
     ) -> None:
         for room in self.rooms.values():
             room.close()
+        if self._post.unsent:
+            _logger.warning("invitations not sent: the gateway stops", extra={"count": self._post.unsent})
         await self._stack.__aexit__(kind, error, trace)
 
     # What a room needs of the world.
@@ -61,7 +66,7 @@ class Node:
 
     def invite_by_mail(self, to: str, space: str, ack: Envelope) -> None:
         assert self._config.smtp is not None, "no SMTP configured"
-        self.spawn(mail.invite(self._config.smtp, to, space, ack))
+        self._post.invite(self._config.smtp, to, space, ack)
 
     # What the server asks for.
 
@@ -70,42 +75,75 @@ class Node:
         assert self._tasks is not None, "spawn outside the node"
         return self._tasks.create_task(_guarded(coroutine))
 
-    def reconfigure(self, config: Config) -> None:
-        """Take over new rules; connections stay. New spaces open; one that is gone closes for those in it."""
+    def reconfigure(self, config: Config, base_url: str) -> None:
+        """Take over new rules; connections stay. New spaces open, and those that failed open anew, empty; one that
+        is gone closes for those in it. A room that cannot take its rules fails by itself: the others have theirs.
+        """
+        fresh = self._prepare(
+            {name: it for name, it in config.spaces.items() if name in self.failed or name not in self.rooms}
+        )
         self._config = config
-        for name, space in config.spaces.items():
-            if name in self.rooms:
-                self.rooms[name].configure(_rules(space), space.limits)
-        self._open({name: space for name, space in config.spaces.items() if name not in self.rooms})
-        for name in [name for name in self.rooms if name not in config.spaces]:
-            room = self.rooms.pop(name)
-            for guest in tuple(room.guests.values()):
-                guest.close(CloseCode.NO_SUCH_SPACE, "the space is no longer served here")
-            room.close()
+        self._base_url = base_url
+        for name, room in tuple(self.rooms.items()):
+            if name not in config.spaces:
+                del self.rooms[name]
+                _see_out(room, CloseCode.NO_SUCH_SPACE, "the space is no longer served here")
+                room.close()
+            elif name not in fresh:
+                self._configure(room, config.spaces[name])
+        self.failed = {
+            name: why for name, why in self.failed.items() if name in self.rooms and name not in fresh
+        }
+        self._take(fresh)
 
-    async def dismiss(self, code: CloseCode, reason: str) -> None:
-        """Say goodbye to everyone, all at once, and return when they have gone."""
+    def dismiss(self, code: CloseCode, reason: str) -> None:
+        """Say goodbye to everyone; who is on the way in does not get in."""
         self.stopping = True
         for room in self.rooms.values():
+            room.dismissed = True
             room.news.set()  # who waits for something new need not wait longer
-        guests = [guest for room in self.rooms.values() for guest in room.guests.values()]
-        await asyncio.gather(*(guest.goodbye(code, reason) for guest in guests))
+            _see_out(room, code, reason)
 
-    def _open(self, spaces: Mapping[str, SpaceConfig]) -> None:
+    async def mailed(self) -> None:
+        """Return when every invitation was sent, or could not be."""
+        await self._post.emptied()
+
+    def _prepare(self, spaces: Mapping[str, SpaceConfig]) -> dict[str, Room]:
+        rooms: dict[str, Room] = {}
         for name, space in spaces.items():
             log: Log = MemoryLog()
-            room = self.rooms[name] = Room(_rules(space), space.limits, log, self, self._trace)
+            rooms[name] = Room(_rules(space), space.limits, log, self, self._trace)
+        return rooms
+
+    def _take(self, rooms: Mapping[str, Room]) -> None:
+        for name, room in rooms.items():
+            self.rooms[name] = room
             self.spawn(self._run(room))
+
+    def _configure(self, room: Room, space: SpaceConfig) -> None:
+        try:
+            room.configure(_rules(space), space.limits)
+        except LogUnavailable as error:
+            self._failed(room, error)
 
     async def _run(self, room: Room) -> None:
         try:
             await room.run()
         except Exception as error:
-            # A broken log or a bug of ours: this space stops rather than guess its way on; the others go on.
-            _logger.exception("space stopped", extra={"space": room.id})
+            self._failed(room, error)
+
+    def _failed(self, room: Room, error: Exception) -> None:
+        """A broken log or a bug of ours: this space stops rather than guess its way on; the others go on."""
+        _logger.error("space stopped", extra={"space": room.id}, exc_info=error)
+        if self.rooms.get(room.id) is room:
             self.failed[room.id] = type(error).__name__
-            for guest in tuple(room.guests.values()):
-                guest.close(CloseCode.UNAVAILABLE, "the space is not available now")
+        _see_out(room, CloseCode.UNAVAILABLE, "the space is not available now")
+        room.close()
+
+
+def _see_out(room: Room, code: CloseCode, reason: str) -> None:
+    for guest in tuple(room.guests.values()):
+        guest.close(code, reason)
 
 
 def _rules(space: SpaceConfig) -> Rules:

@@ -1,15 +1,16 @@
-"""PURE. An envelope over HTTP may leave out what the gateway knows (§5.3): `protocol`, `id`, `ts` and `from`."""
+"""PURE. An envelope may come without what the gateway knows: over HTTP (§5.3), or from a lenient connection."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from mew.protocol.codec import decode_json, encode_json, fields_in
 from mew.protocol.envelope import PROTOCOL, ParticipantId
 from mew.protocol.errors import ProtocolError
 
-__all__ = ["Completed", "complete"]
+__all__ = ["Completed", "complete", "fill"]
 
 _BLANK: Final = b" \t\r\n"
 
@@ -22,7 +23,7 @@ class Completed(Struct, frozen=True):
 
 
 def complete(received: bytes, who: ParticipantId, *, new_id: str, ts: datetime) -> Completed:
-    """Put what is missing in front, every byte received kept: a field given twice stays so, and is refused.
+    """Fill in what is missing, every byte received kept: a field given twice stays so, and is refused.
 
     Nothing is missing: the bytes as they came. No JSON object: the same; the room says what is wrong with it.
     """
@@ -31,10 +32,17 @@ def complete(received: bytes, who: ParticipantId, *, new_id: str, ts: datetime) 
         kind = decode_json(bytes(fields["kind"])) if "kind" in fields else ""
     except ProtocolError:
         return Completed(received, "")
+    raw = fill(received, fields, who, new_id=new_id, ts=ts)
+    return Completed(raw, kind[:256] if isinstance(kind, str) else "")
+
+
+def fill(
+    received: bytes, fields: Mapping[str, Raw], who: ParticipantId, *, new_id: str, ts: datetime | str
+) -> bytes:
+    """Put those of `protocol`, `id`, `ts` and `from` that are missing in front of the bytes of an object."""
     given = {"protocol": PROTOCOL, "id": new_id, "ts": ts, "from": who}
     missing = {name: value for name, value in given.items() if name not in fields}
-    raw = received
-    if missing:
-        rest = received.lstrip(_BLANK).removeprefix(b"{")
-        raw = encode_json(missing).removesuffix(b"}") + (b"," if fields else b"") + rest
-    return Completed(raw, kind[:256] if isinstance(kind, str) else "")
+    if not missing:
+        return received
+    rest = received.lstrip(_BLANK).removeprefix(b"{")
+    return encode_json(missing).removesuffix(b"}") + (b"," if fields else b"") + rest

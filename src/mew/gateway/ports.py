@@ -42,9 +42,6 @@ class Guest(Protocol):
     def close(self, code: CloseCode, reason: str) -> None:
         """Say goodbye and close, without waiting for it."""
 
-    async def goodbye(self, code: CloseCode, reason: str) -> None:
-        """The same, and wait until it is gone."""
-
 
 class Accepted(Struct, frozen=True):
     """An envelope is in the space, where it stands, and what the gateway answered to it."""

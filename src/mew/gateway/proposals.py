@@ -3,20 +3,27 @@
 The gateway keeps no state about proposals: this is worked out when somebody asks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
+from itertools import dropwhile
+from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mew.protocol.codec import decode_payload
+from mew.protocol.codec import decode_json, decode_payload, fields_in, repeats_a_field
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind, Reason
 
-from .history import Record
+from .history import PAGE_BYTES_MAX, Record
 
-__all__ = ["Decided", "Proposal", "Status", "proposals"]
+__all__ = ["Decided", "Listed", "Proposal", "Status", "proposals"]
+
+_DECIDING: Final = frozenset({Kind.MCP_REQUEST, Kind.MCP_REJECT, Kind.MCP_WITHDRAW})
+_DECIDED_MAX: Final = 100
+_DECIDED_BYTES: Final = 128
+_REASON_BYTES_MAX: Final = 4096
 
 
 class Status(StrEnum):
@@ -37,7 +44,7 @@ class Decided(Struct, frozen=True, omit_defaults=True):
 
 
 class Proposal(Struct, frozen=True, omit_defaults=True):
-    """One `mcp/proposal`. Fulfilled: somebody sent a request for it, be it after a withdrawal."""
+    """One `mcp/proposal`, with the newest 100 of each. Fulfilled: somebody sent a request, be it after a withdrawal."""
 
     id: str
     proposer: str
@@ -51,17 +58,50 @@ class Proposal(Struct, frozen=True, omit_defaults=True):
     params: Raw | UnsetType = UNSET
 
 
-def proposals(records: Iterable[Record]) -> list[Proposal]:
-    """All proposals among these records, oldest first, as they stand after the last."""
+class Listed(Struct, frozen=True):
+    """Oldest first. `more`: older ones that fit the question did not fit the page; `found`: so did `before`."""
+
+    proposals: list[Proposal]
+    more: bool
+    found: bool
+
+
+def proposals(
+    records: Iterable[Record], *, status: Status | None = None, before: str | None = None, limit: int
+) -> Listed:
+    """The newest proposals that stand so after the last of these records, of those before one of them if it is named.
+
+    Where they stand their headers tell; payloads are read for those listed only, up to `PAGE_BYTES_MAX` in all.
+    """
+    cases = _cases(records)
+    found = before is None or before in cases
+    newest = iter(reversed(cases.items() if found else ()))
+    if before is not None:
+        newest = dropwhile(lambda item: item[0] != before, newest)
+        next(newest, None)
+    listed: list[Proposal] = []
+    size = 0
+    for _, case in newest:
+        if status is not None and case.status is not status:
+            continue
+        size += case.bytes
+        if len(listed) == limit or (listed and size > PAGE_BYTES_MAX):
+            return Listed(listed[::-1], more=True, found=found)
+        listed.append(case.told())
+    return Listed(listed[::-1], more=False, found=found)
+
+
+def _cases(records: Iterable[Record]) -> "dict[str, _Case]":
     cases: dict[str, _Case] = {}
     for record in records:
         envelope = record.envelope
-        for named in envelope.correlation_id:
-            if named in cases:
-                cases[named].take(envelope)
-        if envelope.kind == Kind.MCP_PROPOSAL:
+        if envelope.kind in _DECIDING:
+            for named in envelope.correlation_id:
+                if named in cases:
+                    cases[named].take(record)
+        elif envelope.kind == Kind.MCP_PROPOSAL:
             cases.setdefault(envelope.id, _Case(record))
-    return [case.told() for case in cases.values()]
+    return cases
 
 
 class _Asked(Struct, frozen=True):
@@ -70,52 +110,77 @@ class _Asked(Struct, frozen=True):
 
 
 class _Case:
-    """A proposal and what was said of it so far."""
+    """A proposal and what was said of it so far, nothing of it read yet."""
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._fulfilments: list[Decided] = []
-        self._rejections: list[Decided] = []
-        self._withdrawals: list[Decided] = []
+    __slots__ = ("_fulfilments", "_proposed", "_rejections", "_withdrawals")
 
-    def take(self, envelope: Envelope) -> None:
-        decided = Decided(envelope.id, envelope.sender, _reason(envelope))
-        if envelope.kind == Kind.MCP_REQUEST:
-            self._fulfilments.append(decided)
-        elif envelope.kind == Kind.MCP_REJECT:
-            self._rejections.append(decided)
-        elif envelope.kind == Kind.MCP_WITHDRAW and envelope.sender == self._record.envelope.sender:
-            self._withdrawals.append(decided)
+    def __init__(self, proposed: Record) -> None:
+        self._proposed = proposed
+        self._fulfilments: list[Record] = []
+        self._rejections: list[Record] = []
+        self._withdrawals: list[Record] = []
 
-    def told(self) -> Proposal:
-        envelope = self._record.envelope
-        try:
-            asked = decode_payload(envelope.payload, _Asked)
-        except ProtocolError:
-            asked = _Asked()  # shown to everyone as it came; what it asks for is anyone's guess
-        return Proposal(
-            id=envelope.id,
-            proposer=envelope.sender,
-            at=self._record.at,
-            status=self._status(),
-            to=envelope.to,
-            fulfilments=tuple(self._fulfilments),
-            rejections=tuple(self._rejections),
-            withdrawals=tuple(self._withdrawals),
-            method=asked.method,
-            params=asked.params,
-        )
+    def take(self, record: Record) -> None:
+        if record.envelope.kind == Kind.MCP_REQUEST:
+            self._fulfilments.append(record)
+        elif record.envelope.kind == Kind.MCP_REJECT:
+            self._rejections.append(record)
+        elif record.envelope.sender == self._proposed.envelope.sender:
+            self._withdrawals.append(record)
 
-    def _status(self) -> Status:
+    @property
+    def status(self) -> Status:
         if self._fulfilments:
             return Status.FULFILLED
         if self._withdrawals:
             return Status.WITHDRAWN
         return Status.REJECTED if self._rejections else Status.OPEN
 
+    @property
+    def bytes(self) -> int:
+        """About what telling it takes."""
+        decided = (*self._rejections[-_DECIDED_MAX:], *self._withdrawals[-_DECIDED_MAX:])
+        reasons = sum(min(len(record.raw), _REASON_BYTES_MAX) for record in decided)
+        requests = min(len(self._fulfilments), _DECIDED_MAX)
+        return len(self._proposed.raw) + reasons + _DECIDED_BYTES * (len(decided) + requests)
+
+    def told(self) -> Proposal:
+        envelope = self._proposed.envelope
+        asked = _asked(envelope)
+        return Proposal(
+            id=envelope.id,
+            proposer=envelope.sender,
+            at=self._proposed.at,
+            status=self.status,
+            to=envelope.to,
+            fulfilments=_decided(self._fulfilments),
+            rejections=_decided(self._rejections),
+            withdrawals=_decided(self._withdrawals),
+            method=asked.method,
+            params=asked.params,
+        )
+
+
+def _asked(envelope: Envelope) -> _Asked:
+    """Its parameters as they came, unread; where it says two things, what it asks for is anyone's guess."""
+    payload = bytes(envelope.payload) or b"{}"
+    try:
+        fields = fields_in(payload)
+        method = decode_json(bytes(fields["method"])) if "method" in fields else UNSET
+    except ProtocolError:
+        return _Asked()
+    if repeats_a_field(payload, fields) or not isinstance(method, str | UnsetType):
+        return _Asked()
+    return _Asked(method, fields.get("params", UNSET))
+
+
+def _decided(records: Sequence[Record]) -> tuple[Decided, ...]:
+    shown = [record.envelope for record in records[-_DECIDED_MAX:]]
+    return tuple(Decided(envelope.id, envelope.sender, _reason(envelope)) for envelope in shown)
+
 
 def _reason(envelope: Envelope) -> str | UnsetType:
-    if envelope.kind == Kind.MCP_REQUEST:
+    if envelope.kind == Kind.MCP_REQUEST or len(bytes(envelope.payload)) > _REASON_BYTES_MAX:
         return UNSET
     try:
         return decode_payload(envelope.payload, Reason).reason

@@ -42,7 +42,6 @@ from .history import History, Record
 from .intake import Intake
 from .outbox import Outboxes
 from .ports import Accepted, Counts, Guest, Shell
-from .rate import Bucket
 from .relay import Relay
 from .settings import Limits
 from .trace import Trace
@@ -68,6 +67,7 @@ class Room:
         self.history = History(limits.history_envelopes, limits.history_bytes)
         self.guests: dict[Connection, Guest] = {}
         self.counts = Counts()
+        self.dismissed = False
         self.news = asyncio.Event()
         """Set for a moment after each batch, and for good once the room has closed."""
         self._log = log
@@ -114,8 +114,14 @@ class Room:
     # What the doors say.
 
     def configure(self, rules: Rules, limits: Limits) -> None:
-        self.limits = limits
+        """Other rules, from here on in the log.
+
+        Raises:
+            LogUnavailable: everything is as before; the room has closed.
+        """
         self._intake.append(Configured(rules, self._epoch))
+        self.limits = limits
+        self.history.resize(limits.history_envelopes, limits.history_bytes)
 
     def identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
         """An authenticator vouches for `who`; None: the rules say what it holds, or else their defaults do."""
@@ -131,6 +137,8 @@ class Room:
         Raises:
             LogUnavailable: it was not let in; the room is closing.
         """
+        if self.dismissed:
+            raise LogUnavailable("the gateway is stopping")
         resumed = None if guest.after is None else self.history.knows(guest.after)
         self._intake.append(Joined(guest.who, guest.id, resumed))
         self.guests[guest.id] = guest
@@ -164,8 +172,10 @@ class Room:
         self._relay.take(guest, frame, text=text, bytes_max=self.limits.frame_bytes)
         self._flush_soon()
 
-    async def inject(self, who: ParticipantId, received: bytes, bucket: Bucket) -> Accepted | Refused:
+    async def inject(self, who: ParticipantId, received: bytes) -> Accepted | Refused:
         """An envelope over HTTP (§5.3): the same rules, and an answer once it stands in the order.
+
+        How often one may is for the door to say.
 
         Raises:
             LogUnavailable: it may or may not have been accepted; the room is closing.
@@ -178,7 +188,7 @@ class Room:
             self.counts.refused += 1
             self._intake.record(who, envelope_id_in(received), error.kind, malformed)
             return malformed
-        refused = self._intake.submit(envelope, received, bucket)
+        refused = self._intake.submit(envelope, received, None)
         if refused is not None:
             self.counts.refused += 1
             self._intake.record(who, EnvelopeId(envelope.id), envelope.kind, refused)

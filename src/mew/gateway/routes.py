@@ -42,7 +42,12 @@ MESSAGES: Final = Route(
     query=shapes.MessagesQuery,
 )
 SPACES: Final = Route(
-    "GET", "/spaces", "listSpaces", "The spaces that this token opens.", shapes.Spaces, (400, 401, 403, 429, 503)
+    "GET",
+    "/spaces",
+    "listSpaces",
+    "The spaces that this token opens.",
+    shapes.Spaces,
+    (400, 401, 403, 429, 503),
 )
 ENVELOPES: Final = Route(
     "GET",

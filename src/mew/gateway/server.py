@@ -11,19 +11,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from aiohttp import web
 
-from mew.protocol.errors import CloseCode
+from mew.protocol.errors import CloseCode, Refusal
 
 from .auth import Authenticator, Chain, StaticTokens
 from .config import load_config
 from .config_node import ConfigError
-from .guard import Guard
+from .config_server import is_loopback
+from .guard import Admission, Denied, Guard
 from .http import HttpDoor, problems
 from .jwt import JwtVerifier
+from .lobby import Lobby
 from .node import Node
-from .settings import Config
+from .settings import Config, ServerConfig
 from .socket import SocketDoor
 from .tokens import load_tokens
 from .trace import Trace
@@ -35,19 +38,39 @@ _logger = logging.getLogger(__name__)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Ready = Callable[[str], None]
 
+_BACKLOG: Final = 1024
+_CUT_OFF_S: Final = 0.25  # aiohttp waits this long, twice, for handlers of connections that are cut already
+_GOODBYE: Final = "the gateway is stopping; come back"
+_WATCHED: Final = frozenset({"/health", "/ready", "/metrics"})  # answered until the end
+
 
 class Gateway:
-    """A running gateway. An async context: inside it the gateway serves."""
+    """A running gateway. An async context: inside it the gateway serves.
 
-    def __init__(self, config: Config, environ: Mapping[str, str], trace: Path | None = None) -> None:
+    `host` and `port` go before those of the file.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        environ: Mapping[str, str],
+        trace: Path | None = None,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+    ) -> None:
         self._config = config
         self._environ = environ
         self._trace_file = trace
+        self._host = config.server.host if host is None else host
+        self._port = config.server.port if port is None else port
         self._stack = AsyncExitStack()
+        self._jwt: JwtVerifier | None = None
         self._node: Node
-        self._guard: Guard
+        self._guard: _Doorkeeper
+        self._lobby: Lobby
         self._sockets: SocketDoor
-        self._site: web.SockSite
+        self._server: asyncio.Server
         self._tls: ssl.SSLContext | None = None
         self.url = ""
 
@@ -58,78 +81,162 @@ class Gateway:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        """Ends within `shutdown_grace_s` and a second, whoever is still there."""
         _logger.info("stopping")
-        await self._site.stop()  # nobody new is let in while the others are seen out
-        goodbye = "the gateway is stopping; come back"
-        self._sockets.dismiss(CloseCode.SHUTDOWN, goodbye)
-        await self._node.dismiss(CloseCode.SHUTDOWN, goodbye)
-        await self._stack.aclose()
+        try:
+            self._server.close()  # nobody new is let in while the others are seen out
+            self._sockets.dismiss(CloseCode.SHUTDOWN, _GOODBYE)
+            self._node.dismiss(CloseCode.SHUTDOWN, _GOODBYE)
+            async with asyncio.timeout(self._config.server.shutdown_grace_s):
+                await self._lobby.quiet()
+                await self._node.mailed()
+        except TimeoutError:
+            _logger.info("not all was done in 'shutdown_grace_s'")
+        finally:
+            self._lobby.cut_off()
+            await self._stack.aclose()
 
     def reload(self) -> None:
         """Read the file again; an invalid one changes nothing and says why."""
+        if self._node.stopping:
+            _logger.info("configuration not reloaded: the gateway is stopping")
+            return
+        before = self._config
         try:
-            config = load_config(self._config.file, self._environ)
-            authenticator = _authenticator(config, self._environ)
+            config = load_config(before.file, self._environ)
+            verifier = self._jwt if config.jwt == before.jwt else _verifier(config)
+            authenticator = _authenticator(config, self._environ, verifier)
             self._reload_tls(config)
         except ConfigError as error:
             _logger.error("configuration not reloaded: %s", error)
             return
         self._config = config
+        self._jwt = verifier
         self._guard.authenticator = authenticator
-        self._guard.server = replace(config.server, host=self._guard.server.host)
-        self._node.reconfigure(config)
+        self._guard.server = self._listening(config)
+        self.url = _url(self._guard.server, config)
+        self._node.reconfigure(config, _as_ws(self.url))
         _logger.info("configuration reloaded", extra={"file": str(config.file)})
+        _log_notes(config)
+        changed = [
+            key for key in ("host", "port") if getattr(config.server, key) != getattr(before.server, key)
+        ]
+        if changed:
+            keys = ", ".join(f"server.{key}" for key in changed)
+            _logger.warning("these keys need a restart to take effect", extra={"keys": keys})
 
     def _reload_tls(self, config: Config) -> None:
         """Handshakes from here on use the certificate that the file names now."""
         if (self._tls is None) != (config.tls is None):
             raise ConfigError("tls: cannot be turned on or off while running; restart the gateway")
-        if self._tls is not None and config.tls is not None:
+        if self._tls is not None:
             _tls(config)  # a pair that does not fit must not spoil the context in use
-            self._tls.load_cert_chain(config.tls.cert, config.tls.key)
+            _load_certificate(self._tls, config)
 
     async def _start(self, stack: AsyncExitStack) -> None:
         config = self._config
-        authenticator = _authenticator(config, self._environ)
+        self._jwt = _verifier(config)
+        authenticator = _authenticator(config, self._environ, self._jwt)
         self._tls = _tls(config)
         trace = None
         if self._trace_file is not None:
             trace = _trace(self._trace_file)
             stack.callback(trace.close)
-        listener = _bind(config)
+        listener = _bind(self._host, self._port)
         stack.callback(listener.close)
-        self.url = _url(config, listener.getsockname()[1])
+        self._port = listener.getsockname()[1]
+        server = self._listening(config)
+        self.url = _url(server, config)
         self._node = await stack.enter_async_context(Node(config, _as_ws(self.url), trace))
-        self._guard = Guard(self._node.rooms, authenticator, config.server)
+        self._lobby = Lobby(
+            patience_s=lambda: self._guard.server.join_timeout_s,
+            is_proxy=lambda address: self._guard.is_proxy(address),
+        )
+        self._guard = _Doorkeeper(self._node, self._lobby, authenticator, server)
         self._sockets = SocketDoor(self._guard, self._node.now)
         stack.callback(self._node.spawn(self._sockets.keep_alive()).cancel)
-        runner = web.AppRunner(
-            self._app(self._sockets), access_log=None, shutdown_timeout=config.server.shutdown_grace_s
-        )
+        await self._listen(stack, listener)
+        _log_notes(config)
+        if self._tls is None and not is_loopback(self._host):
+            _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
+
+    async def _listen(self, stack: AsyncExitStack, listener: socket.socket) -> None:
+        runner = web.AppRunner(self._app(self._sockets), shutdown_timeout=_CUT_OFF_S)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        self._site = web.SockSite(runner, listener, ssl_context=self._tls, backlog=1024)
-        await self._site.start()
-        for note in config.notes:
-            _logger.warning(note)
-        if self._tls is None and not _is_loopback(config.server.host):
-            _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
+        assert runner.server is not None, "set up, and yet without a server"
+        handshake_s = None if self._tls is None else self._config.server.join_timeout_s
+        self._server = await asyncio.get_running_loop().create_server(
+            self._lobby.visitors(runner.server),
+            sock=listener,
+            ssl=self._tls,
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=handshake_s,
+        )
+        stack.callback(self._server.close)
 
     def _app(self, socket_door: SocketDoor) -> web.Application:
         http_door = HttpDoor(self._guard, self._node)
 
         @web.middleware
+        async def counted(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            with self._lobby.serving(request.protocol):
+                return await handler(request)
+
+        @web.middleware
         async def upgrades(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            if self._node.stopping and request.path not in _WATCHED:
+                raise _stopping()
             if "websocket" in request.headers.get("Upgrade", "").lower():
                 return await socket_door.handle(request)
             return await handler(request)
 
-        app = web.Application(middlewares=[problems, upgrades])
+        app = web.Application(middlewares=[counted, problems, upgrades])
         http_door.add_routes(app.router)
         return app
 
+    def _listening(self, config: Config) -> ServerConfig:
+        """What the file says, but for where we listen: that is settled."""
+        return replace(config.server, host=self._host, port=self._port)
 
-async def serve(config: Config, environ: Mapping[str, str], *, trace: Path | None, ready: Ready) -> None:
+
+class _Doorkeeper(Guard):
+    """A guard that tells the lobby who is no stranger, and lets nobody in while the gateway stops."""
+
+    def __init__(self, node: Node, lobby: Lobby, authenticator: Authenticator, server: ServerConfig) -> None:
+        super().__init__(node.rooms, authenticator, server)
+        self._node = node
+        self._lobby = lobby
+
+    async def admit(self, request: web.BaseRequest, token: str | None, space: str | None) -> Admission:
+        admission = await super().admit(request, token, space)
+        self._welcome(request)
+        return admission
+
+    async def admit_anywhere(self, request: web.BaseRequest, token: str | None) -> list[Admission]:
+        admissions = await super().admit_anywhere(request, token)
+        self._welcome(request)
+        return admissions
+
+    def is_proxy(self, address: str) -> bool:
+        """Whether others stand behind it: one that we trust, or any on this machine."""
+        return is_loopback(address) or self._is_trusted(address)
+
+    def _welcome(self, request: web.BaseRequest) -> None:
+        if self._node.stopping:  # it may have begun while the token was looked at
+            raise _stopping()
+        self._lobby.known(request.protocol)
+
+
+async def serve(
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    trace: Path | None,
+    ready: Ready,
+    host: str | None = None,
+    port: int | None = None,
+) -> None:
     """Serve until told to stop by SIGINT or SIGTERM; reload on SIGHUP. `ready` is told where once it listens.
 
     Raises:
@@ -137,7 +244,7 @@ async def serve(config: Config, environ: Mapping[str, str], *, trace: Path | Non
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    async with Gateway(config, environ, trace) as gateway:
+    async with Gateway(config, environ, trace, host=host, port=port) as gateway:
         for name in ("SIGINT", "SIGTERM"):
             loop.add_signal_handler(getattr(signal, name), stop.set)
         if hasattr(signal, "SIGHUP"):
@@ -148,14 +255,27 @@ async def serve(config: Config, environ: Mapping[str, str], *, trace: Path | Non
         await stop.wait()
 
 
-def _authenticator(config: Config, environ: Mapping[str, str]) -> Authenticator:
+def _stopping() -> Denied:
+    return Denied(503, Refusal.UNAVAILABLE, _GOODBYE, retry_after_s=5)
+
+
+def _verifier(config: Config) -> JwtVerifier | None:
+    return None if config.jwt is None else JwtVerifier(config.jwt)
+
+
+def _authenticator(config: Config, environ: Mapping[str, str], verifier: JwtVerifier | None) -> Authenticator:
     tokens = load_tokens(config, environ)
     for path in tokens.made:
         _logger.info("token made", extra={"file": str(path)})
     for note in tokens.notes:
         _logger.warning(note)
     static = StaticTokens(tokens.tables)
-    return static if config.jwt is None else Chain(static, JwtVerifier(config.jwt))
+    return static if verifier is None else Chain(static, verifier)
+
+
+def _log_notes(config: Config) -> None:
+    for note in config.notes:
+        _logger.warning(note)
 
 
 def _trace(file: Path) -> Trace:
@@ -165,12 +285,11 @@ def _trace(file: Path) -> Trace:
         raise ConfigError(f"--trace {file}: cannot be written: {error.strerror}") from None
 
 
-def _bind(config: Config) -> socket.socket:
-    host, port = config.server.host, config.server.port
+def _bind(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=1024)
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(f"port {port} on {host} is taken; choose another with --port") from None
@@ -181,24 +300,25 @@ def _tls(config: Config) -> ssl.SSLContext | None:
     if config.tls is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    _load_certificate(context, config)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, config: Config) -> None:
+    assert config.tls is not None, "a certificate without 'tls'"
     try:
         context.load_cert_chain(config.tls.cert, config.tls.key)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"tls: {config.tls.cert} and {config.tls.key} do not load: {error}") from None
-    return context
 
 
-def _url(config: Config, port: int) -> str:
-    if config.server.public_url is not None:
-        return config.server.public_url.rstrip("/")
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.server.host, config.server.host)
+def _url(server: ServerConfig, config: Config) -> str:
+    if server.public_url is not None:
+        return server.public_url.rstrip("/")
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(server.host, server.host)
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
-    return f"{'http' if config.tls is None else 'https'}://{host}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or host.startswith("127.") or host == "::1"
+    return f"{'http' if config.tls is None else 'https'}://{host}:{server.port}"
 
 
 def _as_ws(url: str) -> str:

@@ -95,7 +95,10 @@ class EnvelopesQuery(_Query, frozen=True):
 
 class ProposalsQuery(_Query, frozen=True):
     status: Annotated[Status, Meta(description="Only those that stand so.")] | UnsetType = UNSET
-    limit: Annotated[int, Meta(ge=1, le=1000, description="The newest so many.")] = 100
+    before: Annotated[_Id, Meta(description="Proposed before the proposal with this id.")] | UnsetType = UNSET
+    limit: Annotated[
+        int, Meta(ge=1, le=1000, description="The newest so many; fewer where they are large.")
+    ] = 100
 
 
 class Receipt(Struct, frozen=True):
@@ -128,7 +131,11 @@ class Participants(Struct, frozen=True):
 
 
 class Proposals(Struct, frozen=True):
+    """`next` goes into `before` for older ones; null: there are no more. Not `complete`: some may be gone."""
+
     proposals: list[Proposal]
+    next: str | None
+    complete: bool
 
 
 class SpaceShown(Struct, frozen=True):

@@ -118,7 +118,8 @@ class SocketDoor:
         except TimeoutError:
             wire.close(CloseCode.JOIN_TIMEOUT, "no join came")
         except ProtocolError as error:
-            wire.close(CloseCode.BAD_JOIN, str(error))
+            other_version = error.refusal is Refusal.WRONG_VERSION
+            wire.close(CloseCode.WRONG_VERSION if other_version else CloseCode.BAD_JOIN, str(error))
         except LogUnavailable:
             wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
         except Denied as denied:
@@ -187,10 +188,6 @@ class Guest:
     def close(self, code: CloseCode, reason: str) -> None:
         self.outbox.stop()
         self.wire.close(code, reason)
-
-    async def goodbye(self, code: CloseCode, reason: str) -> None:
-        self.close(code, reason)
-        await self.wire.ended()
 
     def _fell_behind(self) -> None:
         _log.warning("slow reader closed", extra={"who": self.who, "connection": self.id})

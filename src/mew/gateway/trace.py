@@ -1,6 +1,9 @@
 """`--trace FILE`: a JSON line for each envelope received, refused and delivered. Costs nothing when off."""
 
+import asyncio
+import logging
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,24 @@ from mew.space import Refused
 
 __all__ = ["Trace"]
 
+_log = logging.getLogger(__name__)
+
 
 class Trace:
-    """Headers only: a trace holds no payload and no token."""
+    """Headers only: a trace holds no payload and no token. Written once for each turn of the loop.
+
+    A file that cannot be written any more ends the trace, and nothing else.
+    """
 
     def __init__(self, file: Path) -> None:
+        """Opens the file, to append to it.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
         self._file = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+        self._lines: list[bytes] = []
+        self._ended = False
 
     def received(self, space: str, envelope: Envelope) -> None:
         self._write("received", space, **_header(envelope))
@@ -39,12 +54,32 @@ class Trace:
         self._write("delivered", space, delivered_to=to, **_header(envelope))
 
     def close(self) -> None:
-        self._file.close()
+        self._flush()
+        self._end()
 
     def _write(self, event: str, space: str, **fields: Any) -> None:
+        if self._ended:
+            return
+        if not self._lines:
+            asyncio.get_running_loop().call_soon(self._flush)
         line = {"at": datetime.now(UTC), "event": event, "space": space, **fields}
-        self._file.write(encode_json(line) + b"\n")
-        self._file.flush()
+        self._lines.append(encode_json(line) + b"\n")
+
+    def _flush(self) -> None:
+        lines, self._lines = self._lines, []
+        if self._ended or not lines:
+            return
+        try:
+            self._file.write(b"".join(lines))
+            self._file.flush()
+        except OSError as error:
+            _log.error("the trace ends here: it cannot be written", extra={"error": error.strerror})
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        with suppress(OSError):  # what could not be written is tried once more, and has been told of
+            self._file.close()
 
 
 def _header(envelope: Envelope) -> dict[str, Any]:

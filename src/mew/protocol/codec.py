@@ -7,6 +7,7 @@ could understand differently (a key given twice, bad UTF-8, nesting a parser may
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -26,6 +27,7 @@ __all__ = [
     "encode_json",
     "envelope_id_in",
     "fields_in",
+    "repeats_a_field",
 ]
 
 NESTING_MAX: Final = 64
@@ -121,6 +123,11 @@ def fields_in(received: bytes) -> dict[str, Raw]:
         raise ProtocolError(_readable(error)) from None
 
 
+def repeats_a_field(received: bytes, fields: Mapping[str, Raw]) -> bool:
+    """A name that occurs twice is once among the fields, so there are fewer strings in them than in the message."""
+    return _delimiters(received) != sum(2 + _delimiters(bytes(value)) for value in fields.values())
+
+
 class _OnlyId(msgspec.Struct):
     id: str | msgspec.UnsetType = UNSET
 
@@ -189,9 +196,7 @@ def _quotes_expected(envelope: Envelope, payload: bytes) -> int:
 
 
 def _check_unique_fields(received: bytes) -> None:
-    """A name that occurs twice is once among the fields, so there are fewer strings in them than in the message."""
-    fields = _fields.decode(received)
-    if _delimiters(received) != sum(2 + _delimiters(bytes(value)) for value in fields.values()):
+    if repeats_a_field(received, _fields.decode(received)):
         raise ProtocolError("a field of the envelope occurs twice")
 
 

@@ -1,0 +1,166 @@
+"""Connections that have not said who they are: each has a deadline, and there are only so many of them."""
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+from aiohttp import web
+
+from .auth import network_of
+
+__all__ = ["Lobby", "Visitor"]
+
+_log = logging.getLogger(__name__)
+
+_STRANGERS_MAX: Final = 2048  # more than the backlog: all of it may come in one turn of the loop
+_STRANGERS_PER_ADDRESS: Final = 128
+_QUIET_S: Final = 60.0
+_KEEPALIVE_S: Final = 75.0  # longer than the usual proxy keeps a connection without use
+
+
+class Visitor(web.RequestHandler):
+    """A connection as aiohttp serves it, which reports that it came and went."""
+
+    __slots__ = ("_lobby",)
+
+    def __init__(self, lobby: "Lobby", server: web.Server) -> None:
+        loop = asyncio.get_running_loop()
+        # aiohttp types `access_log` as a logger, and documents None for none.
+        nothing: Any = None
+        super().__init__(server, loop=loop, access_log=nothing, keepalive_timeout=_KEEPALIVE_S)
+        self._lobby = lobby
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        stream = cast(asyncio.Transport, transport)  # uvloop's is none by its type
+        if self._lobby.let_in(self, stream):
+            super().connection_made(transport)
+        else:
+            stream.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._lobby.gone(self)
+        super().connection_lost(exc)
+
+
+class Lobby:
+    """Counts strangers: those on whose connection nobody has shown a token that we know.
+
+    A stranger has `patience_s()` to send the head of a request, the first and any other. Connections of which
+    `is_proxy` says that others stand behind them are not counted by address, and wait between requests as they like.
+    """
+
+    def __init__(
+        self,
+        *,
+        patience_s: Callable[[], float],
+        is_proxy: Callable[[str], bool],
+        strangers_max: int | None = None,
+        per_address_max: int = _STRANGERS_PER_ADDRESS,
+    ) -> None:
+        self._patience_s = patience_s
+        self._is_proxy = is_proxy
+        self._strangers_max = _affordable() if strangers_max is None else strangers_max
+        self._per_address_max = per_address_max
+        self._loop = asyncio.get_running_loop()
+        self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._strangers: dict[web.RequestHandler, str] = {}  # and where they come from; "" for a proxy
+        self._by_address: Counter[str] = Counter()
+        self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._said_at = float("-inf")
+
+    def visitors(self, server: web.Server) -> Callable[[], Visitor]:
+        """What makes a protocol for each connection that is accepted."""
+        return lambda: Visitor(self, server)
+
+    def let_in(self, visitor: web.RequestHandler, transport: asyncio.Transport) -> bool:
+        """A connection was made; False if there are too many already."""
+        address = self._address(transport)
+        if len(self._strangers) >= self._strangers_max:
+            self._say_full("all")
+            return False
+        if address and self._by_address[address] >= self._per_address_max:
+            self._say_full(address)
+            return False
+        self._transports[visitor] = transport
+        self._strangers[visitor] = address
+        self._by_address[address] += 1
+        self._start_timer(visitor)
+        return True
+
+    def known(self, visitor: web.RequestHandler) -> None:
+        """Somebody on this connection showed a token that is good."""
+        address = self._strangers.pop(visitor, None)
+        if address is not None:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+        self._stop_timer(visitor)
+
+    def gone(self, visitor: web.RequestHandler) -> None:
+        """The connection is lost."""
+        self.known(visitor)
+        self._transports.pop(visitor, None)
+
+    @contextmanager
+    def serving(self, visitor: web.RequestHandler) -> Iterator[None]:
+        """The head of a request is there. What follows, up to the response, has deadlines of its own."""
+        self._stop_timer(visitor)
+        self._busy += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._idle.set()
+            if self._strangers.get(visitor):  # neither known, nor gone, nor a proxy
+                self._start_timer(visitor)
+
+    async def quiet(self) -> None:
+        """Return when no request is being served, and no WebSocket."""
+        await self._idle.wait()
+
+    def cut_off(self) -> None:
+        """Close every connection at once."""
+        for transport in tuple(self._transports.values()):
+            transport.abort()
+
+    def _address(self, transport: asyncio.Transport) -> str:
+        peer = transport.get_extra_info("peername")
+        address = peer[0] if isinstance(peer, tuple) else ""
+        return "" if self._is_proxy(address) else network_of(address)
+
+    def _start_timer(self, visitor: web.RequestHandler) -> None:
+        self._stop_timer(visitor)
+        self._timers[visitor] = self._loop.call_later(self._patience_s(), self._transports[visitor].abort)
+
+    def _stop_timer(self, visitor: web.RequestHandler) -> None:
+        timer = self._timers.pop(visitor, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _say_full(self, address: str) -> None:
+        now = self._loop.time()
+        if now - self._said_at >= _QUIET_S:
+            self._said_at = now
+            _log.warning(
+                "connections turned away: too many that have not said who they are",
+                extra={"address": address},
+            )
+
+
+def _affordable() -> int:
+    """At most half of the files this process may open: the other half is for those we know."""
+    if sys.platform == "win32":
+        return _STRANGERS_MAX
+    import resource  # not to be had on Windows
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _STRANGERS_MAX if files == resource.RLIM_INFINITY else min(_STRANGERS_MAX, files // 2)
