@@ -86,7 +86,8 @@ class History:
     def append(self, record: Record) -> None:
         self._records.append(record)
         self._bytes += _weight(record)
-        self._keep_bounds()
+        if len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
+            self._keep_bounds()
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:
         """Other bounds, from now on."""
@@ -191,5 +192,5 @@ def _no_payload() -> None:
 
 
 def _weight(record: Record) -> int:
-    envelope = record.envelope
-    return len(record.raw) + _NAME_BYTES * (len(envelope.to) + len(envelope.correlation_id))
+    names = len(record.envelope.to) + len(record.envelope.correlation_id)
+    return len(record.raw) + _NAME_BYTES * names if names else len(record.raw)

@@ -22,22 +22,27 @@ class Outbox:
     """The way out to one connection."""
 
     __slots__ = (
+        "_buffered_bytes",
         "_bytes_max",
         "_first",
         "_held",
         "_held_bytes",
+        "_is_closing",
         "_overflow",
         "_retry_s",
         "_retrying",
+        "_send",
         "_stopped",
-        "_transport",
     )
 
     def __init__(
         self, transport: asyncio.WriteTransport, bytes_max: int, overflow: Callable[[], None]
     ) -> None:
         """`overflow` is called once, when more than `bytes_max` wait; nothing is written after that."""
-        self._transport = transport
+        # Looked up once: `write` is called for every connection in every turn.
+        self._is_closing = transport.is_closing
+        self._buffered_bytes = transport.get_write_buffer_size
+        self._send = transport.write
         self._bytes_max = bytes_max
         self._overflow = overflow
         self._first: Iterator[bytes] | None = None  # what goes before all that is held
@@ -48,12 +53,12 @@ class Outbox:
         self._stopped = False
 
     def write(self, data: bytes) -> None:
-        if self._stopped or self._transport.is_closing():
+        if self._stopped or self._is_closing():
             return
-        if self._retrying or self._transport.get_write_buffer_size() > _SOCKET_BYTES:
+        if self._retrying or self._buffered_bytes() > _SOCKET_BYTES:
             self._hold(data)
         else:
-            self._transport.write(data)
+            self._send(data)
 
     def replay(self, frames: Iterator[bytes]) -> None:
         """Write these as fast as they are read, before anything else: they need not all be in memory at once."""
@@ -63,7 +68,7 @@ class Outbox:
     @property
     def waiting_bytes(self) -> int:
         """What was written and has not left yet, here and in the transport."""
-        return self._held_bytes + self._transport.get_write_buffer_size()
+        return self._held_bytes + self._buffered_bytes()
 
     def stop(self) -> None:
         """Write no more; what waits here is dropped."""
@@ -95,14 +100,14 @@ class Outbox:
 
     def _pump(self) -> None:
         """Write as much of what waits as the transport takes."""
-        if self._transport.is_closing():
+        if self._is_closing():
             self.stop()
             return
-        while self._transport.get_write_buffer_size() <= _SOCKET_BYTES:
+        while self._buffered_bytes() <= _SOCKET_BYTES:
             data = self._next()
             if data is None:
                 return
-            self._transport.write(data)
+            self._send(data)
             self._retry_s = _RETRY_FIRST_S
         self._retry_later()
 
@@ -168,9 +173,11 @@ class Outboxes:
                 box.write(b"".join(own))
         if shared:
             together = b"".join(shared)
-            for connection, box in tuple(self._boxes.items()):
-                if connection not in apart:
-                    box.write(together)
+            boxes = tuple(self._boxes.values())
+            if apart:
+                boxes = tuple(box for connection, box in self._boxes.items() if connection not in apart)
+            for box in boxes:
+                box.write(together)
 
     def _own(self, connection: Connection) -> list[bytes]:
         own = self._apart.get(connection)

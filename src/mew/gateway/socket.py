@@ -26,7 +26,8 @@ __all__ = ["SUBPROTOCOL", "SocketDoor"]
 _log = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = "mew.v0.4"
-_FRAME_MARK: Final = ord("#")
+_FRAME_MARK: Final = b"#"
+_TEXT: Final = int(Opcode.TEXT)  # a member of an enum takes longer to look up and compare
 _JOIN_BYTES_MAX: Final = 64 << 10
 _ANY_BYTES: Final = (
     1 << 40
@@ -172,9 +173,9 @@ class Guest:
 
     def receive(self, opcode: int, data: bytes) -> None:
         """A message: a stream frame if it begins with its mark, an envelope otherwise."""
-        if data and data[0] == _FRAME_MARK:
-            self.room.receive_frame(self, data, text=opcode == Opcode.TEXT)
-        elif opcode == Opcode.TEXT:
+        if data[:1] == _FRAME_MARK:
+            self.room.receive_frame(self, data, text=opcode == _TEXT)
+        elif opcode == _TEXT:
             self.room.receive(self, data)
         else:
             self.room.turn_away(self, Refused(Refusal.MALFORMED, "an envelope travels as text, not binary"))
