@@ -10,16 +10,12 @@ import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 import websockets
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from tests.certificates import make_certificate
 
 from .client import Client, Door, RawSocket, upgrade
 from .process import Gateway, run_gateway, secret, secrets_used, started
@@ -32,33 +28,10 @@ def demo(participants: dict[str, object], **more: Any) -> dict[str, Any]:
 # TLS.
 
 
-def certificate(folder: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-
-
 async def test_with_a_certificate_wss_works_and_plain_is_refused(
     tmp_path: Path, participants: dict[str, object], tokens: dict[str, str]
 ) -> None:
-    certificate(tmp_path)
+    make_certificate(tmp_path)
     config = demo(participants, tls={"cert": "cert.pem", "key": "key.pem"})
     with run_gateway(tmp_path, config) as gateway:
         assert gateway.url.startswith("https://")
@@ -79,7 +52,7 @@ async def test_with_a_certificate_wss_works_and_plain_is_refused(
 def test_a_certificate_that_does_not_load_is_one_sentence(
     tmp_path: Path, participants: dict[str, object]
 ) -> None:
-    certificate(tmp_path)
+    make_certificate(tmp_path)
     (tmp_path / "cert.pem").write_text("no certificate")
     gateway = started(tmp_path, demo(participants, tls={"cert": "cert.pem", "key": "key.pem"}))
     assert gateway.ended() == 2
