@@ -301,7 +301,7 @@ async def test_an_id_that_was_refused_may_be_used(door: Door) -> None:
 
 async def test_ids_of_the_gateway_are_not_to_be_had(door: Door) -> None:
     ann = await door.join("ann")
-    assert (await ann.refused("chat", {}, id="gw-1"))["error"] == "reserved_id"
+    assert (await ann.refused("chat", {}, id="gw-0a1b2c3d-1.0"))["error"] == "reserved_id"
 
 
 # Design 3.8: coming back.

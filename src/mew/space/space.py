@@ -28,7 +28,7 @@ from .entries import (
     TimePassed,
     Violated,
 )
-from .state import GATEWAY_ID_PREFIX, SpaceState, signed
+from .state import GATEWAY_ID_PREFIX, SpaceState, is_gateway_id, signed
 
 __all__ = ["CHANGING_KINDS", "RECENT_IDS", "Space"]
 
@@ -120,10 +120,8 @@ class Space:
             return None
         if not lenient and envelope_id in state.recent:
             return Refused(Refusal.DUPLICATE_ID, f"an envelope {envelope_id!r} was accepted before")
-        if envelope_id.startswith(GATEWAY_ID_PREFIX):
-            return Refused(
-                Refusal.RESERVED_ID, f"ids that start with {GATEWAY_ID_PREFIX!r} are the gateway's"
-            )
+        if envelope_id.startswith(GATEWAY_ID_PREFIX) and is_gateway_id(envelope_id):
+            return Refused(Refusal.RESERVED_ID, f"an id like {envelope_id[:64]!r} is the gateway's to give")
         free = self._free.get(envelope.sender)
         if free is not None and envelope.kind in free:
             return None

@@ -1,5 +1,6 @@
 """A space as data: everything a snapshot must hold, and the envelopes the gateway signs."""
 
+import re
 from collections import deque
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -22,12 +23,14 @@ __all__ = [
     "Paused",
     "SpaceState",
     "StreamId",
+    "is_gateway_id",
     "signed",
 ]
 
 StreamId = NewType("StreamId", str)
 
 GATEWAY_ID_PREFIX: Final = "gw-"
+_GATEWAY_ID: Final = re.compile(rf"{GATEWAY_ID_PREFIX}\w+-\d+\.\d+")
 
 
 class Granted(Struct, frozen=True):
@@ -120,6 +123,11 @@ class SpaceState:
 
     def first_expiry(self) -> datetime | None:
         return min((g.expires_at for g in self.grants.values() if g.expires_at is not None), default=None)
+
+
+def is_gateway_id(envelope_id: str) -> bool:
+    """Whether the gateway may make such an id, in this life of the space or another."""
+    return _GATEWAY_ID.fullmatch(envelope_id) is not None
 
 
 def signed(
