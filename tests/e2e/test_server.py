@@ -524,7 +524,9 @@ async def test_the_trace_has_what_was_received_refused_and_delivered_and_no_secr
             ann = await door.join("ann")
             said = await ann.say("chat", {"text": "in the trace"})
             cat = await door.join("cat")
-            refused = await cat.send("mcp/request", {})
+            refused = await cat.send(
+                "mcp/request", {"method": "tools/call", "params": {"name": "write_file"}}
+            )
             await cat.error(refused)
             malformed = await cat.send("chat", "no object")
             await cat.error(malformed)
@@ -534,7 +536,7 @@ async def test_the_trace_has_what_was_received_refused_and_delivered_and_no_secr
     assert events["received", said]["sender"] == "ann"
     assert {"ann", "cat"} <= set(events["delivered", said]["delivered_to"])
     assert events["refused", refused]["error"] == "capability_violation"
-    assert events["refused", refused]["lacked"] == "mcp/request"
+    assert events["refused", refused]["lacked"] == "mcp/request:tools/call:write_file"
     assert events["refused", malformed]["error"] == "malformed"
     assert {line["space"] for line in lines} == {"demo"}
     assert not [token for token in secrets_used if token in written]

@@ -35,6 +35,8 @@ def problem(who: ParticipantId, space: Space, refused: Refused, kind: str) -> di
         payload["attempted_kind"] = kind
     if refused.refusal is Refusal.CAPABILITY_VIOLATION:
         payload["your_capabilities"] = [capability.source for capability in space.held(who)]
+    if refused.lacked is not None:
+        payload["lacked"] = refused.lacked
     if refused.retry_after_s is not None:
         payload["retry_after_s"] = round(refused.retry_after_s, 3)
     return payload

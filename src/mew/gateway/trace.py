@@ -10,7 +10,6 @@ from typing import Any
 
 from mew.protocol.codec import encode_json
 from mew.protocol.envelope import Envelope, ParticipantId
-from mew.protocol.errors import Refusal
 from mew.space import Refused
 
 __all__ = ["Trace"]
@@ -19,9 +18,9 @@ _log = logging.getLogger(__name__)
 
 
 class Trace:
-    """Headers only: a trace holds no payload and no token. Written once for each turn of the loop.
+    """Headers, and the method and name that a refused sender lacked: no payload and no token.
 
-    A file that cannot be written any more ends the trace, and nothing else.
+    Written once for each turn of the loop. A file that cannot be written any more ends the trace, and nothing else.
     """
 
     def __init__(self, file: Path) -> None:
@@ -38,17 +37,8 @@ class Trace:
         self._write("received", space, **_header(envelope))
 
     def refused(self, space: str, who: ParticipantId, envelope_id: str, kind: str, refused: Refused) -> None:
-        lacking = {"lacked": kind} if refused.refusal is Refusal.CAPABILITY_VIOLATION else {}
-        self._write(
-            "refused",
-            space,
-            id=envelope_id,
-            sender=who,
-            kind=kind,
-            error=refused.refusal,
-            message=refused.message,
-            **lacking,
-        )
+        lacked = {} if refused.lacked is None else {"lacked": refused.lacked}
+        self._write("refused", space, id=envelope_id, sender=who, kind=kind, error=refused.refusal, **lacked)
 
     def delivered(self, space: str, envelope: Envelope, to: list[ParticipantId]) -> None:
         self._write("delivered", space, delivered_to=to, **_header(envelope))

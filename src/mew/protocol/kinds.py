@@ -348,6 +348,7 @@ class Problem(_Payload, frozen=True):
     message: Text = UNSET
     attempted_kind: Text = UNSET
     your_capabilities: list[Any] | UnsetType = UNSET
+    lacked: Text = UNSET
     retry_after_s: float | UnsetType = UNSET
     participant: Text = UNSET
 

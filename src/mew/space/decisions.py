@@ -30,11 +30,12 @@ class Answer(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """A rule says no: which, and in words."""
+    """A rule says no: which, and in words. `lacked`: a capability that would have been enough, in its short form."""
 
     refusal: Refusal
     message: str
     retry_after_s: float | None = None
+    lacked: str | None = None
 
 
 class Refuse(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, assert_never
 from msgspec import Struct
 
 from mew.protocol import kinds
-from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet
+from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet, short_form
 from mew.protocol.codec import decode_json, decode_payload
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
@@ -132,7 +132,7 @@ class Space:
         who = ParticipantId(envelope.sender)
         try:
             if not holdings.held(state, who).fits(envelope.kind, envelope.to, lambda: _payload(envelope)):
-                return self._violation(who, envelope.kind)
+                return self._violation(who, envelope)
             if who in state.paused or who in state.shut_down:
                 silenced = pauses.silenced(state, at, who, envelope.kind)
                 if silenced is not None:
@@ -216,12 +216,15 @@ class Space:
         if len(recent) > RECENT_IDS:
             del recent[order.popleft()]
 
-    def _violation(self, who: ParticipantId, kind: str) -> Refused:
+    def _violation(self, who: ParticipantId, envelope: Envelope) -> Refused:
         if not holdings.is_known(self.state, who):
             return Refused(Refusal.NOT_A_MEMBER, f"{who!r} does not belong to this space")
-        return Refused(
-            Refusal.CAPABILITY_VIOLATION, f"you lack a capability for this {kind!r}; see 'your_capabilities'"
-        )
+        try:
+            lacked = short_form(envelope.kind, _payload(envelope))
+        except ProtocolError:  # a number no reader takes
+            lacked = envelope.kind
+        message = f"you lack a capability such as {lacked!r}; see 'your_capabilities'"
+        return Refused(Refusal.CAPABILITY_VIOLATION, message, lacked=lacked)
 
     def _violated(self, entry: Entry, event: Violated) -> list[Decision]:
         """Tell everyone where the operator asked for it (§5.4, §7.3)."""

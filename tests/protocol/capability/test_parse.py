@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mew.protocol.capability import Capability, Repeated
+from mew.protocol.capability import Capability, Repeated, short_form
 from mew.protocol.errors import InvalidCapability
 
 
@@ -158,3 +158,24 @@ def test_parsing_raises_nothing_but_invalid_capability(written: object) -> None:
     except InvalidCapability:
         return
     assert Capability.parse(capability.source) == capability
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "written"),
+    [
+        ("chat", {"text": "hi"}, "chat"),
+        ("mcp/request", None, "mcp/request"),
+        ("mcp/request", {"method": "tools/list"}, "mcp/request:tools/list"),
+        ("mcp/request", {"method": 7}, "mcp/request"),
+        ("mcp/proposal", {"method": "tools/call", "params": {"name": "a"}}, "mcp/proposal:tools/call:a"),
+        (
+            "mcp/request",
+            {"method": "resources/read", "params": {"uri": "f:/x"}},
+            "mcp/request:resources/read:f:/x",
+        ),
+        ("mcp/request", {"method": "tools/call", "params": {"name": ["a"]}}, "mcp/request:tools/call"),
+    ],
+)
+def test_the_short_form_of_an_envelope_would_let_it_through(kind: str, payload: Any, written: str) -> None:
+    assert short_form(kind, payload) == written
+    assert Capability.parse(written).fits(kind, [], lambda: payload)

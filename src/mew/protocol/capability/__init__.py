@@ -30,7 +30,17 @@ What the patterns mean where design §4 leaves room:
 from .capability import Capability
 from .containment import Effort
 from .held import CapabilitySet
+from .shorthand import short_form
 from .values import JSON, AmbiguousPayload, Repeated
 from .written import engines
 
-__all__ = ["JSON", "AmbiguousPayload", "Capability", "CapabilitySet", "Effort", "Repeated", "engines"]
+__all__ = [
+    "JSON",
+    "AmbiguousPayload",
+    "Capability",
+    "CapabilitySet",
+    "Effort",
+    "Repeated",
+    "engines",
+    "short_form",
+]

@@ -5,7 +5,7 @@ from mew.protocol.errors import InvalidCapability
 from .values import JSON
 from .written import LENGTH_MAX
 
-__all__ = ["expanded"]
+__all__ = ["expanded", "short_form"]
 
 _NAMED_BY = {
     "tools/call": "name",
@@ -16,6 +16,18 @@ _NAMED_BY = {
     "completion/complete": "ref",
 }
 _KINDS_WITH_METHOD = ("mcp/request", "mcp/proposal")
+_SHOWN_MAX = 128
+
+
+def short_form(kind: str, payload: JSON) -> str:
+    """The narrowest string form that fits an envelope like this: its kind, and method and name where it has them."""
+    method = payload.get("method") if kind in _KINDS_WITH_METHOD and isinstance(payload, dict) else None
+    if not isinstance(method, str):
+        return kind
+    params = payload.get("params")
+    name = params.get(_NAMED_BY.get(method)) if isinstance(params, dict) else None
+    parts = (kind, method, name) if isinstance(name, str) else (kind, method)
+    return ":".join(part[:_SHOWN_MAX] for part in parts)
 
 
 def expanded(text: str) -> dict[str, JSON]:
