@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mew.protocol.capability import AmbiguousPayload, Capability, Repeated
+from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet, Repeated
 
 
 def fits(written: object, kind: str, payload: Any = None, to: Sequence[str] = ()) -> bool:
@@ -258,3 +258,18 @@ def test_a_path_that_might_take_too_long_is_in_doubt(path: str) -> None:
     large = {"a": [{"x": 1}] * 40_000}
     assert not fits({"kind": "x", "payload": {path: 1}}, "x", large)
     assert not fits({"kind": "x", "except": [{"kind": "x", "payload": {path: 2}}]}, "x", large)
+
+
+@pytest.mark.parametrize("pattern", ["/x/", "!/y/", ["/y/", "/x/"]])
+def test_a_text_too_long_to_search_is_let_through_by_no_expression(pattern: Any) -> None:
+    capability = Capability.parse({"kind": "chat", "payload": {"text": pattern}})
+    assert capability.fits("chat", [], lambda: {"text": "x" * 65_536})
+    assert not capability.fits("chat", [], lambda: {"text": "x" * 65_537})
+    assert not CapabilitySet([capability]).fits("chat", [], lambda: {"text": "x" * 65_537})
+
+
+def test_an_exception_by_expression_holds_for_a_text_too_long_to_search() -> None:
+    excepted = {"kind": "chat", "except": [{"kind": "chat", "payload": {"text": "/y/"}}]}
+    held = CapabilitySet([Capability.parse(excepted)])
+    assert held.fits("chat", [], lambda: {"text": "x" * 65_536})
+    assert not held.fits("chat", [], lambda: {"text": "x" * 65_537})

@@ -1,7 +1,7 @@
 """Patterns: what a value must look like to fit. Only literal text ever fits a `..` path segment."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from .glob import Glob
 from .paths import Path
@@ -19,6 +19,8 @@ __all__ = [
     "Scalar",
     "StringPattern",
 ]
+
+_SEARCHED_MAX: Final = 65_536  # RE2 is linear, but hard expressions take a microsecond a character
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,17 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """`/…/`: a string in which RE2 finds the expression; `^` and `$` bind it to the ends."""
+    """`/…/`: a string in which RE2 finds the expression; `^` and `$` bind it to the ends.
+
+    A longer text than it searches is an error, so that neither what allows nor a negation of it lets that through.
+    """
 
     text: str
     compiled: Any
 
     def fits(self, value: JSON) -> bool:
+        if isinstance(value, str) and len(value) > _SEARCHED_MAX:
+            raise ValueError(f"a text of {len(value)} characters is not searched")
         return (
             isinstance(value, str)
             and not has_parent_segment(value)
