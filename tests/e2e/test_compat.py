@@ -102,6 +102,18 @@ async def test_what_comes_right_behind_the_join_has_the_limits_of_the_space(door
         assert len((await ann.until("chat"))["payload"]["text"]) == 100_000
 
 
+async def test_a_frame_begun_behind_the_join_is_not_beyond_the_limits_of_the_space(door: Door) -> None:
+    join = {"type": "join", "space": door.space, "token": door.tokens["bob"]}
+    huge = RawSocket.frame(0x82, b"x" * 70_000)  # its head, with a length of 8 bytes to be made larger
+    head = huge[:2] + (1 << 35).to_bytes(8, "big") + huge[10:14]
+    with await asyncio.to_thread(RawSocket, door.gateway, "/", None) as bob:
+        bob.send(RawSocket.frame(0x81, json.dumps(join).encode()) + head + b"x" * 100)
+        assert json.loads(bob.receive()[1])["kind"] == "system/welcome"
+        bob.send(b"x" * 100)
+        code, _ = await asyncio.to_thread(bob.until_closed)
+    assert code == 1009
+
+
 async def test_nobody_fills_our_memory_before_a_join(door: Door) -> None:
     with await asyncio.to_thread(RawSocket, door.gateway, "/", None) as stranger:
         stranger.send(RawSocket.frame(0x81, b"x" * 200_000)[:150_000])

@@ -66,6 +66,7 @@ _WHOLE: Final = frozenset({_WHOLE_TEXT, _WHOLE_BINARY})
 _KNOWN: Final = frozenset(Opcode)
 _CONTROL_BYTES_MAX: Final = 125
 _HEAD_MIN: Final = 6
+_HEAD_MAX: Final = 14
 _new_tuple: Final = tuple.__new__  # a named tuple's own constructor takes twice as long
 _REFUSED_CLOSE_CODES: Final = frozenset({1004, 1005, 1006, *range(1015, 3000)})
 
@@ -92,6 +93,7 @@ class Reader:
         if self._held:
             self._held += data
             if len(self._held) < self._need:
+                self._check_need()
                 return []
             data = bytes(self._held)
             self._held.clear()
@@ -134,6 +136,11 @@ class Reader:
             if length > 125:
                 start, length = _extended(rest, 0, length)
             self._need = start + length
+
+    def _check_need(self) -> None:
+        """The limit may have been lowered after the head of this frame was read."""
+        if self._need > self.bytes_max + _HEAD_MAX:
+            raise WireError(TOO_BIG, f"a message may have {self.bytes_max} bytes")
 
     def _check(self, first: int, second: int, length: int) -> None:
         opcode = first & 0x0F
