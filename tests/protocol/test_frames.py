@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mew.protocol.errors import ProtocolError, Refusal
-from mew.protocol.frames import is_frame, join, split, stream_of
+from mew.protocol.frames import MARK, join, split, stream_of
 
 stream_ids = st.text(st.characters(max_codepoint=127, exclude_characters="#"), min_size=1, max_size=128)
 
@@ -15,7 +15,7 @@ stream_ids = st.text(st.characters(max_codepoint=127, exclude_characters="#"), m
 @given(stream_ids, st.binary(max_size=64))
 def test_what_is_joined_splits_again(stream_id: str, data: bytes) -> None:
     frame = join(stream_id, data)
-    assert is_frame(frame)
+    assert frame.startswith(MARK)
     assert stream_of(frame) == stream_id
     assert split(frame) == (stream_id, data)
 
@@ -74,6 +74,7 @@ def test_an_id_that_would_not_split_again_is_our_bug(stream_id: str) -> None:
         join(stream_id, b"data")
 
 
-def test_an_envelope_is_no_frame() -> None:
-    assert not is_frame(b'{"kind":"chat"}')
-    assert not is_frame(b"")
+@pytest.mark.parametrize("received", [b'{"kind":"chat"}', b""])
+def test_an_envelope_is_no_frame(received: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        stream_of(received)

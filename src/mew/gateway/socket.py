@@ -12,6 +12,7 @@ from aiohttp import web
 from mew.log.base import LogUnavailable
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
+from mew.protocol.frames import MARK
 from mew.space import Connection, Refused
 
 from . import compat
@@ -26,7 +27,6 @@ __all__ = ["SUBPROTOCOL", "SocketDoor"]
 _log = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = "mew.v0.4"
-_FRAME_MARK: Final = b"#"
 _TEXT: Final = int(Opcode.TEXT)  # a member of an enum takes longer to look up and compare
 _JOIN_BYTES_MAX: Final = 64 << 10
 _ANY_BYTES: Final = (
@@ -173,7 +173,7 @@ class Guest:
 
     def receive(self, opcode: int, data: bytes) -> None:
         """A message: a stream frame if it begins with its mark, an envelope otherwise."""
-        if data[:1] == _FRAME_MARK:
+        if data[:1] == MARK:
             self.room.receive_frame(self, data, text=opcode == _TEXT)
         elif opcode == _TEXT:
             self.room.receive(self, data)
@@ -208,7 +208,7 @@ class LenientGuest(Guest):
         self._now = now
 
     def receive(self, opcode: int, data: bytes) -> None:
-        if opcode == Opcode.TEXT and data[:1] != b"#":
+        if opcode == Opcode.TEXT and data[:1] != MARK:
             try:
                 if compat.is_heartbeat(data):
                     return

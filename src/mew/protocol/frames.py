@@ -4,14 +4,10 @@ from typing import Final
 
 from .errors import ProtocolError
 
-__all__ = ["is_frame", "join", "split", "stream_of"]
+__all__ = ["MARK", "join", "split", "stream_of"]
 
-_MARK: Final = b"#"
+MARK: Final = b"#"
 _ID_BYTES_MAX: Final = 128
-
-
-def is_frame(received: bytes) -> bool:
-    return received[:1] == _MARK
 
 
 def stream_of(frame: bytes) -> str:
@@ -20,8 +16,8 @@ def stream_of(frame: bytes) -> str:
     Raises:
         ProtocolError: there is no `#id#` at its start.
     """
-    end = frame.find(_MARK, 1, _ID_BYTES_MAX + 2)
-    if frame[:1] != _MARK or end < 2:
+    end = frame.find(MARK, 1, _ID_BYTES_MAX + 2)
+    if frame[:1] != MARK or end < 2:
         raise ProtocolError("a stream frame starts with '#stream-id#'")
     try:
         return frame[1:end].decode("ascii")
