@@ -513,3 +513,14 @@ async def test_the_space_serves_on_after_a_client_was_cut_off_in_every_state(doo
     await ann.say("chat", {"text": "unharmed"})
     cat: Client = await door.join("cat")
     await cat.say("chat", {"text": "unharmed"})
+
+
+async def test_who_floods_with_what_is_refused_is_told_to_come_back_later(door: Door) -> None:
+    ann = await door.join("ann")
+    path = f"/ws?space={door.space}"
+    with await asyncio.to_thread(RawSocket, door.gateway, path, door.tokens["cat"]) as cat:
+        cat.send(RawSocket.frame(0x81, b"nonsense") * 3000)
+        code, answers = await asyncio.to_thread(cat.until_closed)
+    assert code == 4012
+    assert sum(said["kind"] == "system/error" for said in answers) >= 2000
+    assert await ann.say("chat", {"text": "and nobody else minds"})
