@@ -8,8 +8,9 @@ from msgspec import UNSET, Raw
 
 from mew.gateway.history import PAGE_BYTES_MAX, Record
 from mew.gateway.proposals import Decided, Listed, Proposal, Status, proposals
-from mew.protocol.codec import encode, encode_json, fields_in
+from mew.protocol.codec import encode, fields_in
 from mew.protocol.envelope import PROTOCOL, Envelope
+from mew.protocol.json import encode_json
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

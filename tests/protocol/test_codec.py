@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from mew.protocol.capability.values import Repeated
-from mew.protocol.codec import decode, decode_json, decode_payload, encode, encode_json, envelope_id_in
+from mew.protocol.codec import decode, encode, envelope_id_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.json import decode_json, decode_payload, encode_json
 from mew.protocol.kinds import Chat, Grant, StreamRequest
 
 HEADER: dict[str, Any] = {"protocol": "mew/v0.4", "id": "e1", "from": "ann", "kind": "chat"}

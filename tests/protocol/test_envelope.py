@@ -3,8 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, is_participant_id
+from mew.protocol.errors import ProtocolError
+from mew.protocol.kinds import Chat
 
 
 @pytest.mark.parametrize(
@@ -48,3 +51,17 @@ def test_an_envelope_cannot_be_changed() -> None:
     envelope = Envelope(protocol=PROTOCOL, id="1", sender="ann", kind="chat")
     with pytest.raises(AttributeError):
         envelope.sender = "bob"  # type: ignore[misc]  # that it fails is the point
+
+
+def test_a_payload_is_read_as_json_or_as_its_struct() -> None:
+    envelope = Envelope(protocol=PROTOCOL, id="1", sender="ann", kind="chat", payload=Raw(b'{"text":"hi"}'))
+    assert envelope.content == {"text": "hi"}
+    assert envelope.read(Chat) == Chat(text="hi")
+    assert Envelope(protocol=PROTOCOL, id="1", sender="ann", kind="chat").content == {}
+
+
+@pytest.mark.parametrize("payload", [b"[]", b'"x"', b"1"])
+def test_a_payload_that_is_no_object_is_said_to_be_none(payload: bytes) -> None:
+    envelope = Envelope(protocol=PROTOCOL, id="1", sender="ann", kind="chat", payload=Raw(payload))
+    with pytest.raises(ProtocolError, match="expected an object"):
+        _ = envelope.content

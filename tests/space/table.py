@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from mew.protocol.capability import Capability
-from mew.protocol.codec import decode, encode_json
+from mew.protocol.codec import decode
 from mew.protocol.envelope import PROTOCOL, Envelope, ParticipantId
+from mew.protocol.json import encode_json
 from mew.space import (
     Configured,
     Connection,

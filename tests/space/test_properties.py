@@ -20,9 +20,9 @@ from tests.space.model import Model
 from tests.space.table import EPOCH, START, capabilities, envelope_of
 
 from mew.protocol.capability import Capability, CapabilitySet
-from mew.protocol.codec import decode_payload, encode_json
 from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
+from mew.protocol.json import decode_payload, encode_json
 from mew.protocol.kinds import Grant, Invite, Kick, Revoke
 from mew.space import (
     Answer,

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.space.table import Table, capabilities
 
-from mew.protocol.codec import encode_json
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.json import encode_json
 from mew.protocol.kinds import PAYLOADS, Kind
 from mew.space import Deliver, Refuse, Rules
 from mew.space.space import CHANGING_KINDS

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from mew.protocol.codec import encode_json
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, ParticipantId
 from mew.protocol.errors import Refusal
+from mew.protocol.json import encode_json
 from mew.protocol.kinds import InviteAck, Kind
 from mew.space import Refused, Space
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from mew.protocol.codec import decode_json, encode_json, fields_in, repeats_a_field
+from mew.protocol.codec import fields_in, repeats_a_field
 from mew.protocol.envelope import PROTOCOL, ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.json import decode_json, encode_json
 
 from .partial import fill
 

@@ -12,9 +12,10 @@ from aiohttp import web
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mew.protocol.capability import Capability
-from mew.protocol.codec import encode, encode_json
+from mew.protocol.codec import encode
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import InvalidCapability, Refusal
+from mew.protocol.json import encode_json
 from mew.space import Refused
 
 from . import routes, shapes

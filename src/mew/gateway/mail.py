@@ -7,8 +7,8 @@ from typing import Final
 
 import aiosmtplib
 
-from mew.protocol.codec import decode_payload
 from mew.protocol.envelope import Envelope
+from mew.protocol.json import decode_payload
 from mew.protocol.kinds import InviteAck
 
 from .settings import SmtpConfig, SmtpSecurity

@@ -6,9 +6,10 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from mew.protocol.codec import decode_json, encode_json, fields_in
+from mew.protocol.codec import fields_in
 from mew.protocol.envelope import PROTOCOL, ParticipantId
 from mew.protocol.errors import ProtocolError
+from mew.protocol.json import decode_json, encode_json
 
 __all__ = ["Completed", "complete", "fill"]
 

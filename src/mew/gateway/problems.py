@@ -9,9 +9,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from mew.log.base import LogUnavailable
-from mew.protocol.codec import encode_json
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal
+from mew.protocol.json import encode_json
 from mew.space import Refused, Space
 
 from . import answers

@@ -11,9 +11,10 @@ from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mew.protocol.codec import decode_json, decode_payload, fields_in, repeats_a_field
+from mew.protocol.codec import fields_in, repeats_a_field
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
+from mew.protocol.json import decode_json, decode_payload
 from mew.protocol.kinds import Kind, Reason
 
 from .history import PAGE_BYTES_MAX, Record

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mew.protocol.codec import encode_json
 from mew.protocol.envelope import Envelope, ParticipantId
+from mew.protocol.json import encode_json
 from mew.space import Refused
 
 __all__ = ["Trace"]

@@ -2,10 +2,13 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Final, NewType
+from typing import Annotated, Any, Final, NewType, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
+
+from .errors import ProtocolError, Refusal
+from .json import decode_json, decode_payload
 
 __all__ = ["GATEWAY", "PROTOCOL", "Envelope", "EnvelopeId", "ParticipantId", "is_participant_id"]
 
@@ -14,6 +17,8 @@ EnvelopeId = NewType("EnvelopeId", str)
 
 PROTOCOL: Final = "mew/v0.4"
 GATEWAY: Final = ParticipantId("system:gateway")
+
+Payload = TypeVar("Payload")
 
 _PARTICIPANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}", re.ASCII)
 _RESERVED = frozenset({"system", "gateway"})
@@ -40,6 +45,26 @@ class Envelope(
     correlation_id: _Names = ()
     context: Annotated[str, Meta(max_length=4096)] | UnsetType = UNSET
     payload: Raw = Raw()
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The payload as JSON has it, read anew each time; empty where there is none.
+
+        Raises:
+            ProtocolError: it is no object.
+        """
+        content = decode_json(bytes(self.payload) or b"{}")
+        if not isinstance(content, dict):
+            raise ProtocolError("payload: expected an object", Refusal.INVALID_PAYLOAD)
+        return content
+
+    def read(self, shape: type[Payload]) -> Payload:
+        """The payload as one of the structs of `mew.protocol.kinds`, or any other type that JSON can be read as.
+
+        Raises:
+            ProtocolError: it is not of that shape, with the field that is wrong, or a key in it occurs twice.
+        """
+        return decode_payload(self.payload, shape)
 
 
 def is_participant_id(name: str) -> bool:

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Raw
 
 from mew.protocol.capability import Capability, CapabilitySet, Effort
-from mew.protocol.codec import encode_json
 from mew.protocol.envelope import ParticipantId
+from mew.protocol.json import encode_json
 
 from .state import SpaceState
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from mew.protocol import kinds
 from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet, short_form
-from mew.protocol.codec import decode_json, decode_payload
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
+from mew.protocol.json import decode_json, decode_payload
 from mew.protocol.kinds import Kind
 
 from . import grants, holdings, members, pauses, presence, proposals, streams

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from mew.protocol.capability import Capability, CapabilitySet
-from mew.protocol.codec import encode_json
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, EnvelopeId, ParticipantId
+from mew.protocol.json import encode_json
 
 from .entries import Connection, Entry, Rules
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
-from mew.protocol.codec import decode_json
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
+from mew.protocol.json import decode_json
 from mew.protocol.kinds import Kind, StreamClose, StreamRequest, StreamTransfer, StreamWriter
 
 from . import holdings, pauses

@@ -11,8 +11,8 @@ from tests.protocol.capability import test_containment as usual
 from tests.protocol.capability.test_containment import ENVELOPES, allows, on_x, parse, payloads, related
 
 from mew.protocol.capability import Capability, CapabilitySet, Effort
-from mew.protocol.codec import encode_json
 from mew.protocol.errors import InvalidCapability
+from mew.protocol.json import encode_json
 
 HARD = (
     "*a?" * 30,
