@@ -10,12 +10,13 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from .errors import ProtocolError, Refusal
 from .json import decode_json, decode_payload
 
-__all__ = ["GATEWAY", "PROTOCOL", "Envelope", "EnvelopeId", "ParticipantId", "is_participant_id"]
+__all__ = ["GATEWAY", "NO_PAYLOAD", "PROTOCOL", "Envelope", "EnvelopeId", "ParticipantId", "is_participant_id"]
 
 ParticipantId = NewType("ParticipantId", str)
 EnvelopeId = NewType("EnvelopeId", str)
 
 PROTOCOL: Final = "mew/v0.4"
+NO_PAYLOAD: Final = Raw()  # itself: another that is empty would be encoded, as nothing after the colon
 GATEWAY: Final = ParticipantId("system:gateway")
 
 Payload = TypeVar("Payload")
@@ -44,7 +45,7 @@ class Envelope(
     kind: _Name
     correlation_id: _Names = ()
     context: Annotated[str, Meta(max_length=4096)] | UnsetType = UNSET
-    payload: Raw = Raw()
+    payload: Raw = NO_PAYLOAD
 
     @property
     def content(self) -> dict[str, Any]:

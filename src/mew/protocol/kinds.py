@@ -38,6 +38,7 @@ __all__ = [
     "Revoke",
     "SpaceName",
     "Status",
+    "StreamAck",
     "StreamClose",
     "StreamOpen",
     "StreamRequest",
@@ -97,6 +98,7 @@ class Kind:
     STREAM_REQUEST: Final = "stream/request"
     STREAM_OPEN: Final = "stream/open"
     STREAM_CLOSE: Final = "stream/close"
+    STREAM_ACK: Final = "stream/ack"
     STREAM_GRANT_WRITE: Final = "stream/grant-write"
     STREAM_REVOKE_WRITE: Final = "stream/revoke-write"
     STREAM_TRANSFER: Final = "stream/transfer-ownership"
@@ -117,8 +119,6 @@ class Nothing(_Payload, frozen=True):
 
 
 # MCP (§3.1 to §3.3): JSON-RPC as MCP has it.
-
-
 class McpRequest(_Payload, frozen=True):
     """An MCP request, or a notification when it has no `id`."""
 
@@ -157,8 +157,6 @@ class Reason(_Payload, frozen=True):
 
 
 # Chat (§3.4) and reasoning (§3.5).
-
-
 class Chat(_Payload, frozen=True):
     text: str
     format: Literal["plain", "markdown"] = "plain"
@@ -173,8 +171,6 @@ class Reasoning(_Payload, frozen=True):
 
 
 # Space management (§3.6).
-
-
 class Grant(_Payload, frozen=True):
     """Capabilities for `recipient`, for good or until `expires_at` or for `ttl_seconds`."""
 
@@ -217,8 +213,6 @@ class Kick(_Payload, frozen=True):
 
 
 # Participant control (§3.9).
-
-
 class Pause(_Payload, frozen=True):
     """Without `timeout_seconds` the pause lasts until somebody resumes."""
 
@@ -259,8 +253,6 @@ class CompactDone(_Payload, frozen=True):
 
 
 # Streams (§3.10).
-
-
 class StreamRequest(_Payload, frozen=True):
     """All other fields are kept too, and shown in `active_streams`."""
 
@@ -289,6 +281,14 @@ class StreamClose(_Payload, frozen=True):
     reason: Text = UNSET
 
 
+class StreamAck(_Payload, frozen=True):
+    """How much of a stream somebody has safely taken in; with `error`, that it has given up and why."""
+
+    stream_id: Id
+    received: Count
+    error: Text = UNSET
+
+
 class StreamWriter(_Payload, frozen=True):
     stream_id: Id
     participant_id: Id
@@ -313,8 +313,6 @@ class StreamTransferred(_Payload, frozen=True):
 
 
 # What the gateway says (§3.7, §3.8).
-
-
 class Member(_Payload, frozen=True):
     id: str
     capabilities: list[Any] | UnsetType = UNSET
@@ -382,6 +380,7 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.STREAM_REQUEST: StreamRequest,
     Kind.STREAM_OPEN: StreamOpen,
     Kind.STREAM_CLOSE: StreamClose,
+    Kind.STREAM_ACK: StreamAck,
     Kind.STREAM_GRANT_WRITE: StreamWriter,
     Kind.STREAM_REVOKE_WRITE: StreamWriter,
     Kind.STREAM_TRANSFER: StreamTransfer,

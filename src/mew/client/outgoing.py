@@ -1,0 +1,151 @@
+"""PURE. Envelopes on their way to the gateway: in order, none lost, none twice.
+
+An envelope is done when its echo or its refusal has come. What was sent when a connection was lost is sent again, and
+the gateway's memory of ids keeps it from happening twice (design §3.7). A refusal that only means *not now* keeps it
+waiting: too fast, or paused.
+"""
+
+from collections import deque
+from typing import Final
+
+from mew.protocol.envelope import EnvelopeId
+from mew.protocol.kinds import Kind
+
+__all__ = ["PASS_WHEN_PAUSED", "Outgoing"]
+
+# Acknowledgements, cancellations and status pass a pause (§3.9.1, design §3.13).
+PASS_WHEN_PAUSED: Final = frozenset(
+    {
+        Kind.CHAT_ACKNOWLEDGE,
+        Kind.CHAT_CANCEL,
+        Kind.REASONING_CANCEL,
+        Kind.MCP_WITHDRAW,
+        Kind.MCP_REJECT,
+        Kind.GRANT_ACK,
+        Kind.STATUS,
+        Kind.COMPACT_DONE,
+        Kind.RESUME,  # one's own, once the time of the pause is over
+    }
+)
+_RETRY_PAUSED_S: Final = 1.0
+
+
+class _Pending:
+    __slots__ = ("held", "id", "kind", "message", "number", "repeated")
+
+    def __init__(self, number: int, envelope_id: EnvelopeId, kind: str, message: bytes) -> None:
+        self.number = number
+        self.id = envelope_id
+        self.kind = kind
+        self.message = message
+        self.repeated = False  # sent over a connection that was lost
+        self.held = False  # refused because of a pause
+
+
+class Outgoing:
+    """Times are seconds of any clock that only goes forward; `paused_until` is None while not paused."""
+
+    def __init__(self) -> None:
+        self.paused_until: float | None = None
+        self._count = 0
+        self._not_before = 0.0
+        self.waiting: deque[_Pending] = deque()
+        """Those that have not been sent over this connection, in the order they were added."""
+        self._sent: dict[EnvelopeId, _Pending] = {}
+
+    def __len__(self) -> int:
+        return len(self.waiting) + len(self._sent)
+
+    def __contains__(self, envelope_id: EnvelopeId) -> bool:
+        return envelope_id in self._sent or any(item.id == envelope_id for item in self.waiting)
+
+    def add(self, envelope_id: EnvelopeId, kind: str, message: bytes) -> None:
+        self._count += 1
+        self.waiting.append(_Pending(self._count, envelope_id, kind, message))
+
+    def next(self, now_s: float) -> bytes | None:
+        """The next message to hand to the link; None when nothing may be sent now: `due_s` says when."""
+        if not self.waiting or now_s < self._not_before:
+            return None
+        if self.paused_until is not None:
+            if now_s < self.paused_until:
+                return self._next_that_passes()
+            self.resumed()
+        return self._take(self.waiting.popleft())
+
+    def due_s(self) -> float | None:
+        """When `next` may have something that it has not now, by the passing of time alone."""
+        if not self.waiting:
+            return None
+        return max(self._not_before, self.paused_until or 0.0)
+
+    def accepted(self, envelope_id: EnvelopeId) -> bool:
+        """Its echo came; whether that was waited for."""
+        if self._sent.pop(envelope_id, None) is not None:
+            return True
+        return self._forget_waiting(envelope_id)  # a replay shows what was sent over the connection before
+
+    def repeated(self, envelope_id: EnvelopeId) -> bool:
+        """Whether it was sent over an earlier connection too: then `duplicate_id` means that it was accepted."""
+        pending = self._sent.get(envelope_id)
+        return pending is not None and pending.repeated
+
+    def give_up(self, envelope_id: EnvelopeId) -> bool:
+        """It will not be sent, or not again; whether it was on its way."""
+        return self._sent.pop(envelope_id, None) is not None or self._forget_waiting(envelope_id)
+
+    def too_fast(self, envelope_id: EnvelopeId, until_s: float) -> None:
+        self._again(envelope_id)
+        self._not_before = max(self._not_before, until_s)
+
+    def paused(self, envelope_id: EnvelopeId, now_s: float) -> None:
+        """It was refused because of a pause; who paused us, and until when, may not be known."""
+        pending = self._again(envelope_id)
+        if pending is not None:
+            pending.held = True
+        if self.paused_until is None or self.paused_until <= now_s:
+            self.paused_until = now_s + _RETRY_PAUSED_S
+
+    def resumed(self) -> None:
+        """The pause is over."""
+        self.paused_until = None
+        for pending in self.waiting:
+            pending.held = False
+
+    def lost(self) -> tuple[EnvelopeId, ...]:
+        """The connection is gone: what was sent over it waits again, before the rest. Returns their ids."""
+        unanswered = list(self._sent.values())
+        for pending in unanswered:
+            pending.repeated = True
+        together = sorted((*unanswered, *self.waiting), key=lambda pending: pending.number)
+        self.waiting.clear()
+        self.waiting.extend(together)
+        self._sent.clear()
+        self._not_before = 0.0
+        return tuple(pending.id for pending in unanswered)
+
+    def _take(self, pending: _Pending) -> bytes:
+        self._sent[pending.id] = pending
+        return pending.message
+
+    def _next_that_passes(self) -> bytes | None:
+        for place, pending in enumerate(self.waiting):
+            if pending.kind in PASS_WHEN_PAUSED and not pending.held:
+                del self.waiting[place]
+                return self._take(pending)
+        return None
+
+    def _again(self, envelope_id: EnvelopeId) -> _Pending | None:
+        """Back to its place in the order of those that wait."""
+        pending = self._sent.pop(envelope_id, None)
+        if pending is not None:
+            later = (place for place, other in enumerate(self.waiting) if other.number > pending.number)
+            self.waiting.insert(next(later, len(self.waiting)), pending)
+        return pending
+
+    def _forget_waiting(self, envelope_id: EnvelopeId) -> bool:
+        for pending in self.waiting:
+            if pending.id == envelope_id:
+                self.waiting.remove(pending)
+                return True
+        return False

@@ -1,0 +1,217 @@
+"""PURE. One participant's view of its space over all its connections: who I am, who is here, what is on its way.
+
+Bytes in, news out: `receive` reads a message and returns what is to be done about it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UNSET, Struct
+
+from mew.protocol.capability import AmbiguousPayload, CapabilitySet
+from mew.protocol.codec import decode
+from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.kinds import (
+    PAYLOADS,
+    Grant,
+    Kind,
+    McpResponse,
+    Pause,
+    Presence,
+    Problem,
+    Revoke,
+    SpaceName,
+    Welcome,
+)
+
+from .outgoing import Outgoing
+from .roster import Roster
+
+__all__ = ["Accepted", "Arrived", "Declined", "Gap", "Malformed", "Misconduct", "News", "Session"]
+
+# Said to one alone, and not part of what everyone sees: nothing comes "after" them.
+_PRIVATE: Final = frozenset({Kind.WELCOME, Kind.ERROR, Kind.INVITE_ACK})
+# Meaningless without the envelope they are about (§3.1.2, §3.3, §3.4).
+_CORRELATED: Final = frozenset(
+    {Kind.MCP_RESPONSE, Kind.MCP_WITHDRAW, Kind.MCP_REJECT, Kind.CHAT_ACKNOWLEDGE, Kind.CHAT_CANCEL}
+)
+_OFFENDERS_MAX: Final = 1024
+_RETRY_S: Final = 0.05
+
+
+class Accepted(Struct, frozen=True, gc=False):
+    """The gateway has taken what we sent; it stands in the order."""
+
+    id: EnvelopeId
+
+
+class Declined(Struct, frozen=True):
+    """The gateway has refused what we sent, for good."""
+
+    id: EnvelopeId
+    problem: Problem
+
+
+class Arrived(Struct, frozen=True):
+    """An envelope, with its payload as the struct of its kind; None where the kind is not one of ours."""
+
+    envelope: Envelope
+    payload: Any
+
+
+class Malformed(Struct, frozen=True):
+    """Somebody sent what its kind does not allow; it is dropped (§4.3)."""
+
+    sender: ParticipantId
+    envelope_id: EnvelopeId
+    why: str
+
+
+News = Accepted | Declined | Arrived | Malformed
+
+
+class Gap(Struct, frozen=True):
+    """Time without a connection. `complete`: everything that was shown meanwhile has been replayed."""
+
+    lost_at: datetime
+    found_at: datetime
+    after: EnvelopeId | None
+    complete: bool
+
+
+class Misconduct(Struct):
+    """How often one participant sent what had to be dropped, and what the last of it was."""
+
+    count: int
+    envelope_id: EnvelopeId
+    why: str
+
+
+class Session:
+    """Times are seconds of any clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self.me = ParticipantId("")
+        self.space = SpaceName(id="")
+        self.roster = Roster()
+        self.outgoing = Outgoing()
+        self.after: EnvelopeId | None = None
+        """The last envelope seen: what a reconnect asks to have replayed comes after it."""
+        self.misconduct: dict[ParticipantId, Misconduct] = {}
+
+    @property
+    def capabilities(self) -> CapabilitySet:
+        return self.roster.get(self.me, CapabilitySet())
+
+    def may(self, kind: str, to: Sequence[str], payload: Any) -> bool:
+        """Whether the gateway would let this through, as far as capabilities go: it matches as the gateway does."""
+        try:
+            return self.capabilities.fits(kind, to, lambda: payload)
+        except AmbiguousPayload:
+            return False
+
+    def welcome(self, received: bytes) -> Arrived:
+        """The first message of a connection.
+
+        Raises:
+            ProtocolError: it is no welcome.
+        """
+        envelope = decode(received)
+        if envelope.kind != Kind.WELCOME or envelope.sender != GATEWAY:
+            raise ProtocolError(f"expected {Kind.WELCOME}, got {envelope.kind!r}")
+        welcome = envelope.read(Welcome)
+        self._welcomed(welcome)
+        return Arrived(envelope, welcome)
+
+    def receive(self, received: bytes, now_s: float) -> list[News]:
+        """What an envelope means for us, in the order it is to be handled.
+
+        Raises:
+            ProtocolError: the bytes are no envelope. No gateway of ours sends such.
+        """
+        envelope = decode(received)
+        kind, news = envelope.kind, list[News]()
+        if kind not in _PRIVATE:
+            self.after = EnvelopeId(envelope.id)
+        if envelope.sender == self.me and self.outgoing.accepted(EnvelopeId(envelope.id)):
+            news.append(Accepted(EnvelopeId(envelope.id)))
+        shape = PAYLOADS.get(kind)
+        try:
+            payload = None if shape is None else envelope.read(shape)
+            _check(envelope, payload)
+        except ProtocolError as error:
+            news.append(self._malformed(envelope, str(error)))
+            return news
+        if kind in _NOTED:
+            self._note(envelope, payload, now_s)
+        if isinstance(payload, Problem):
+            news.extend(self._declined(envelope, payload, now_s))
+        news.append(Arrived(envelope, payload))
+        return news
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        self.me = ParticipantId(welcome.you.id)
+        self.roster.welcomed(welcome)
+        if welcome.space is not UNSET:
+            self.space = welcome.space
+
+    def _note(self, envelope: Envelope, payload: Any, now_s: float) -> None:
+        """Keep what we know of the space current."""
+        match payload:
+            case Welcome():
+                self._welcomed(payload)
+            case Presence():
+                self.roster.present(payload)
+            case Grant():
+                self.roster.granted(envelope, payload)
+            case Revoke():
+                self.roster.revoked(payload)
+            case Pause(timeout_seconds=timeout_s) if self.me in envelope.to:
+                self.outgoing.paused_until = float("inf") if timeout_s is UNSET else now_s + timeout_s
+            case _ if envelope.kind == Kind.RESUME and self.me in envelope.to:
+                self.outgoing.resumed()
+
+    def _declined(self, envelope: Envelope, problem: Problem, now_s: float) -> list[News]:
+        """What a `system/error` says of envelopes of ours: not now, already accepted, or no."""
+        news: list[News] = []
+        for envelope_id in map(EnvelopeId, envelope.correlation_id):
+            if problem.error == Refusal.RATE_LIMITED:
+                wait_s = _RETRY_S if problem.retry_after_s is UNSET else problem.retry_after_s
+                self.outgoing.too_fast(envelope_id, now_s + wait_s)
+            elif problem.error == Refusal.PAUSED:
+                self.outgoing.paused(envelope_id, now_s)
+            elif problem.error == Refusal.DUPLICATE_ID and self.outgoing.repeated(envelope_id):
+                self.outgoing.give_up(envelope_id)
+                news.append(Accepted(envelope_id))
+            elif self.outgoing.give_up(envelope_id):
+                news.append(Declined(envelope_id, problem))
+        return news
+
+    def _malformed(self, envelope: Envelope, why: str) -> Malformed:
+        sender, envelope_id = ParticipantId(envelope.sender), EnvelopeId(envelope.id)
+        before = self.misconduct.pop(sender, None)
+        if len(self.misconduct) >= _OFFENDERS_MAX:
+            del self.misconduct[next(iter(self.misconduct))]
+        count = 1 if before is None else before.count + 1
+        self.misconduct[sender] = Misconduct(count, envelope_id, why)
+        return Malformed(sender, envelope_id, why)
+
+
+_NOTED: Final = frozenset({Kind.WELCOME, Kind.PRESENCE, Kind.GRANT, Kind.REVOKE, Kind.PAUSE, Kind.RESUME})
+
+
+def _check(envelope: Envelope, payload: Any) -> None:
+    """That the kind is right for what it carries (§4.3, §8.2).
+
+    Raises:
+        ProtocolError: it is not.
+    """
+    kind = envelope.kind
+    if kind in _CORRELATED and not envelope.correlation_id:
+        raise ProtocolError(f"{kind} names nothing in 'correlation_id'", Refusal.INVALID_PAYLOAD)
+    if isinstance(payload, McpResponse) and (payload.result is UNSET) == (payload.error is UNSET):
+        raise ProtocolError(f"{kind} has neither or both of 'result' and 'error'", Refusal.INVALID_PAYLOAD)
+    if kind.startswith("system/") and envelope.sender != GATEWAY:
+        raise ProtocolError(f"{kind} is the gateway's to say", Refusal.RESERVED_KIND)

@@ -1,0 +1,195 @@
+"""A real space within the process, for the tests of who writes participants: no sockets, no ports, no files.
+
+    async with mew.testing.Space({"ann": ["*"], "bot": ["chat", "mcp/proposal"]}) as space:
+        async with space.connect("ann") as ann, space.connect("bot") as bot:
+            ...
+
+The rules are the gateway's own: it is the same space, the same log, the same refusals.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mew.client.client import Client
+from mew.client.connection import Connection
+from mew.client.memory import MemoryLink, MemoryTransport
+from mew.gateway.outbox import Outbox
+from mew.gateway.rate import Bucket
+from mew.gateway.room import Room
+from mew.gateway.settings import Limits
+from mew.log.memory import MemoryLog
+from mew.protocol.capability import Capability
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.errors import CloseCode, Refusal
+from mew.protocol.frames import MARK
+from mew.space import Connection as ConnectionId
+from mew.space import Refused, Rules
+
+__all__ = ["Space"]
+
+_BASELINE: Final = ("mcp/response", "capability/grant-ack")
+_PLENTY: Final = Limits(envelopes_per_second=1_000_000, burst=1_000_000)
+
+
+class Space:
+    """One space, and who may be in it with which capabilities. An async context: inside it, it lives."""
+
+    def __init__(
+        self,
+        participants: Mapping[str, Sequence[Any]],
+        *,
+        limits: Limits = _PLENTY,
+        addressed: bool = False,
+        id: str = "test",
+    ) -> None:
+        """`addressed`: an envelope with `to` reaches only those named (design §3.1).
+
+        Raises:
+            InvalidCapability: one of the capabilities does not compile.
+        """
+        self._rules = Rules(
+            id=id,
+            profiles={ParticipantId(who): _parsed(held) for who, held in participants.items()},
+            baseline=_parsed(_BASELINE),
+            delivery="addressed" if addressed else "everyone",
+            streams_max=limits.streams_per_space,
+        )
+        self._limits = limits
+        self._stack = AsyncExitStack()
+        self._transports: dict[str, list[MemoryTransport]] = {}
+        self._room: Room | None = None
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            self._room = Room(self._rules, self._limits, MemoryLog(), _World())
+            stack.callback(self._room.close)
+            tasks.create_task(self._room.run())
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for transports in self._transports.values():
+            for transport in transports:
+                if transport.link is not None:
+                    transport.link.end(CloseCode.SHUTDOWN, "the space is over")
+        await self._stack.aclose()
+
+    def connect(self, who: str) -> Client:
+        """Somebody in this space, as `mew.connect` would have it."""
+        return Client(self.connection(who))
+
+    def connection(self, who: str) -> Connection:
+        """A connection of `who`, without what a client adds."""
+        return Connection(self._transport(who))
+
+    def cut(self, who: str) -> None:
+        """Pull the plug on every connection of `who`: it comes back by itself."""
+        for transport in self._transports.get(who, ()):
+            if transport.link is not None:
+                transport.link.end(1006, "the plug was pulled")
+
+    def _transport(self, who: str) -> MemoryTransport:
+        async def enter(link: MemoryLink, after: EnvelopeId | None) -> None:
+            await self._enter(ParticipantId(who), link, after)
+
+        transport = MemoryTransport(enter)
+        self._transports.setdefault(who, []).append(transport)
+        return transport
+
+    async def _enter(self, who: ParticipantId, link: MemoryLink, after: EnvelopeId | None) -> None:
+        assert self._room is not None, "a connection outside the space"
+        visitor = _Visitor(self._room, who, link, after)
+        link.peer = visitor
+        await self._room.enter(visitor)
+
+
+class _World:
+    """What a room needs of the world."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def sends_mail(self) -> bool:
+        return False
+
+    def invite_by_mail(self, to: str, space: str, ack: Envelope) -> None:
+        raise AssertionError(f"no mail is sent from here, not to {to}")
+
+    def connection_url(self, space: str) -> str:
+        return f"memory://{space}"
+
+
+class _Visitor:
+    """One connection, as the room sees it, and the other end of a link."""
+
+    lenient = False
+
+    def __init__(self, room: Room, who: ParticipantId, link: MemoryLink, after: EnvelopeId | None) -> None:
+        limits = room.limits
+        self.id = ConnectionId(uuid.uuid4().hex)
+        self.who = who
+        self.after = after
+        self.bucket = Bucket(limits.envelopes_per_second, limits.burst)
+        self.patience = Bucket(limits.envelopes_per_second, limits.burst)
+        self.outbox = Outbox(_Unframed(link), limits.outbox_bytes, self._fell_behind)
+        self._room = room
+        self._link = link
+
+    def receive(self, message: bytes, *, text: bool) -> None:
+        if message[:1] == MARK:
+            self._room.receive_frame(self, message, text=text)
+        elif text:
+            self._room.receive(self, message)
+        else:
+            self._room.turn_away(self, Refused(Refusal.MALFORMED, "an envelope travels as text"))
+
+    def left(self) -> None:
+        self.outbox.stop()
+        self._room.depart(self)
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        self.outbox.stop()
+        self._link.end(code, reason)
+
+    def _fell_behind(self) -> None:
+        self.close(CloseCode.SLOW_READER, "you read too slowly")
+
+
+class _Unframed(asyncio.WriteTransport):
+    """Takes the WebSocket frames that a room makes for all its connections, and delivers what is in them."""
+
+    def __init__(self, link: MemoryLink) -> None:
+        super().__init__()
+        self._link = link
+        self._closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        frames, start = bytes(data), 0
+        while start < len(frames):
+            size, start = frames[start + 1] & 0x7F, start + 2
+            if size >= 126:
+                extended = 2 if size == 126 else 8
+                size, start = int.from_bytes(frames[start : start + extended], "big"), start + extended
+            self._link.deliver(frames[start : start + size])
+            start += size
+
+    def get_write_buffer_size(self) -> int:
+        return self._link.waiting_bytes
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+
+
+def _parsed(written: Sequence[Any]) -> tuple[Capability, ...]:
+    return tuple(Capability.parse(item) for item in written)
