@@ -1,0 +1,200 @@
+"""Space management (§3.6): grant, revoke, invite and kick, each returning once it has taken effect."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from mew.protocol.capability import Capability
+from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
+from mew.protocol.kinds import Acknowledgement, Grant, Invite, InviteAck, Kick, Kind, Revoke
+
+from .awaiting import answered, awaiting, gone
+from .connection import Connection
+from .errors import Unanswered
+
+__all__ = ["Granted", "Invited", "Management", "Written", "acknowledge_grants"]
+
+Written = str | Mapping[str, Any] | Capability
+"""A capability as people write it: an object, or the shorthand `mcp/request:tools/call:read_*`."""
+
+_GATEWAY_S: Final = 10.0  # what the gateway itself says or does; ours takes milliseconds
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A grant that is in force; `id` is what `revoke` takes as `grant_id`."""
+
+    id: EnvelopeId
+    recipient: ParticipantId
+    capabilities: tuple[dict[str, Any], ...]
+    acknowledged: bool
+    """Whether the recipient has said so (§3.6.3); the grant holds either way."""
+
+
+@dataclass(frozen=True)
+class Invited:
+    """An invitation; its token is shown to the inviter alone, here and never again."""
+
+    participant_id: ParticipantId
+    token: str = field(repr=False)
+    connection_url: str
+    email: str | None
+    """What becomes of the mail: `sending`, `not_configured`, or None where no address was given."""
+
+
+class Management:
+    """What one may do to the space and to who is in it, as far as one's capabilities go."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def grant(
+        self,
+        recipient: str,
+        *capabilities: Written,
+        reason: str | None = None,
+        ttl_s: float | None = None,
+        expires_at: datetime | None = None,
+        ack_within_s: float = 5.0,
+    ) -> Granted:
+        """Give capabilities, for good, for a time or until a moment; none that one does not hold (§3.6.6).
+
+        Returns once the recipient has acknowledged, has left, or has not answered within `ack_within_s`; at once
+        where it is not here now.
+
+        Raises:
+            ValueError: there are no capabilities.
+            InvalidCapability: one of them does not compile; nothing was sent.
+            Refused: the gateway said no.
+        """
+        if not capabilities:
+            raise ValueError(f"nothing to grant to {recipient!r}")
+        given = _compiled(capabilities)
+        payload = Grant(
+            recipient=recipient,
+            capabilities=list(given),
+            reason=UNSET if reason is None else reason,
+            ttl_seconds=UNSET if ttl_s is None else ttl_s,
+            expires_at=UNSET if expires_at is None else expires_at,
+        )
+        connection = self._connection
+        envelope = connection.compose(Kind.GRANT, payload, to=[recipient])
+
+        def look(seen: Envelope, payload: Any) -> bool | None:
+            if isinstance(payload, Acknowledgement) and seen.kind == Kind.GRANT_ACK:
+                return True if seen.sender == recipient and envelope.id in seen.correlation_id else None
+            return False if gone(connection, recipient) else None
+
+        with awaiting(connection, look) as answer:
+            await connection.send(envelope)
+            acknowledged = False
+            if not gone(connection, recipient):
+                try:
+                    acknowledged = await answered(answer, ack_within_s, "no acknowledgement")
+                except Unanswered:
+                    acknowledged = False
+        return Granted(EnvelopeId(envelope.id), ParticipantId(recipient), given, acknowledged)
+
+    async def revoke(
+        self,
+        recipient: str,
+        *capabilities: Written,
+        grant_id: str | None = None,
+        reason: str | None = None,
+    ) -> Envelope:
+        """Take back one grant, or everything inside the capabilities named, whoever gave it; in force on return.
+
+        Raises:
+            ValueError: neither or both of them were named.
+            InvalidCapability: one of them does not compile; nothing was sent.
+            Refused: the gateway said no.
+        """
+        if (grant_id is None) == (not capabilities):
+            raise ValueError("revoke takes either capabilities or a grant_id")
+        payload = Revoke(
+            recipient=recipient,
+            grant_id=UNSET if grant_id is None else grant_id,
+            capabilities=list(_compiled(capabilities)) if capabilities else UNSET,
+            reason=UNSET if reason is None else reason,
+        )
+        return await self._connection.send(self._connection.compose(Kind.REVOKE, payload))
+
+    async def invite(
+        self,
+        participant_id: str,
+        *capabilities: Written,
+        email: str | None = None,
+        reason: str | None = None,
+    ) -> Invited:
+        """Let somebody new into the space, with these capabilities to begin with.
+
+        Raises:
+            InvalidCapability: one of them does not compile; nothing was sent.
+            Refused: the gateway said no.
+            Unanswered: accepted, but the token did not reach us; kick and invite again for a new one.
+        """
+        payload = Invite(
+            participant_id=participant_id,
+            initial_capabilities=list(_compiled(capabilities)),
+            email=UNSET if email is None else email,
+            reason=UNSET if reason is None else reason,
+        )
+        connection = self._connection
+        envelope = connection.compose(Kind.INVITE, payload)
+
+        def look(seen: Envelope, payload: Any) -> InviteAck | None:
+            ours = isinstance(payload, InviteAck) and seen.sender == GATEWAY
+            return payload if ours and envelope.id in seen.correlation_id else None
+
+        with awaiting(connection, look) as answer:
+            await connection.send(envelope)
+            ack = await answered(answer, _GATEWAY_S, f"{participant_id!r} is invited, but no token came")
+        mail = None if ack.email is UNSET else ack.email
+        return Invited(ParticipantId(ack.participant_id), ack.token, ack.connection_url, mail)
+
+    async def kick(self, participant_id: str, *, reason: str | None = None) -> Envelope:
+        """Remove somebody; returns once its leaving was seen, at once where it is not here now.
+
+        Raises:
+            Refused: the gateway said no.
+            Unanswered: accepted, but nobody left.
+        """
+        connection = self._connection
+        payload = Kick(participant_id=participant_id, reason=UNSET if reason is None else reason)
+        envelope = connection.compose(Kind.KICK, payload)
+
+        def look(seen: Envelope, payload: Any) -> bool | None:
+            return True if gone(connection, participant_id) else None
+
+        with awaiting(connection, look) as left:
+            await connection.send(envelope)
+            if participant_id != connection.session.me and not gone(connection, participant_id):
+                await answered(left, _GATEWAY_S, f"{participant_id!r} was kicked, and did not leave")
+        return envelope
+
+
+def acknowledge_grants(connection: Connection) -> None:
+    """From now on, answer each grant to oneself with `capability/grant-ack` (§3.6.3), where one may."""
+    accepted = Acknowledgement(status="accepted")
+
+    def listen(envelope: Envelope, payload: Any) -> None:
+        session = connection.session
+        if not isinstance(payload, Grant) or payload.recipient != session.me:
+            return
+        to = (envelope.sender,)
+        if session.may(Kind.GRANT_ACK, to, {"status": "accepted"}):
+            ack = connection.compose(Kind.GRANT_ACK, accepted, to=to, correlation_id=[envelope.id])
+            connection.post(ack)
+
+    connection.listeners.append(listen)
+
+
+def _compiled(capabilities: Iterable[Written]) -> tuple[dict[str, Any], ...]:
+    """In the form of §4.1, which every gateway reads."""
+    return tuple(
+        (written if isinstance(written, Capability) else Capability.parse(written)).source
+        for written in capabilities
+    )
