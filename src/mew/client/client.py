@@ -1,0 +1,398 @@
+"""Client: somebody in a space, as an application uses it. Everything it does is in the modules beside it."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from mew.protocol.capability import CapabilitySet
+from mew.protocol.envelope import Envelope, ParticipantId
+
+from .book import ProposalBook
+from .catalogue import Catalogue
+from .chat import About, ChatRoom
+from .connection import Connection
+from .feed import Feed
+from .files import Progress, Saved, Uploaded, save, upload
+from .filters import Filter
+from .management import Granted, Invited, Management, Written, acknowledge_grants
+from .outcomes import Strategy
+from .oversight import Oversight
+from .proposals import Proposal, Proposals
+from .reasoning import Reasoning
+from .reasonings import Reasonings
+from .requests import OnProgress, Requests
+from .review import Review, Reviews
+from .roster import Roster
+from .session import Gap, Misconduct
+from .stream import Stream
+from .streams import Streams
+from .subscription import subscribe
+
+__all__ = ["Client"]
+
+
+class Client:
+    """Somebody in a space; inside `async with`, connected.
+
+    It reconnects by itself, is replayed what it missed, and sends again what was never accepted: the application sees
+    one unbroken stream. It belongs to one event loop.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.catalogue = Catalogue()
+        """What each participant offers, as far as anyone asked."""
+        self.book = ProposalBook(self.catalogue)
+        """All proposals: which are open, who decided what, and whether that is what ran."""
+        connection.listeners.append(self._record)
+        acknowledge_grants(connection)
+        self.chats = ChatRoom(connection)
+        """Chat that awaits acknowledgement, and what becomes of one's own (§3.4)."""
+        self.reasonings = Reasonings(connection)
+        """Who is reasoning now, and the way to stop it (§3.5.5)."""
+        self.streams = Streams(connection)
+        """Streams: open, read, find (§3.10)."""
+        self.control = Oversight(connection)
+        """Pause, resume, ask and reset others (§3.9)."""
+        self._requests = Requests(connection)
+        self._proposals = Proposals(connection, self._requests, self.book)
+        self._reviews = Reviews(connection, self.book, self._requests)
+        self._management = Management(connection)
+
+    async def __aenter__(self) -> Self:
+        """Connect.
+
+        Raises:
+            ConnectError: nobody is there, or we are not let in.
+        """
+        await self.connection.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.connection.__aexit__(kind, error, trace)
+
+    # Who and where.
+
+    @property
+    def id(self) -> ParticipantId:
+        """Who I am in the space."""
+        return self.connection.session.me
+
+    @property
+    def space(self) -> str:
+        return self.connection.session.space.id
+
+    @property
+    def capabilities(self) -> CapabilitySet:
+        """What I may send, as the last welcome has it."""
+        return self.connection.session.capabilities
+
+    @property
+    def participants(self) -> Roster:
+        """Who is here, myself included, and what each may send."""
+        return self.connection.session.roster
+
+    @property
+    def connected(self) -> bool:
+        """False while the connection is lost and being made again."""
+        return self.connection.connected
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody paused me: what I send waits (§3.9.1)."""
+        return self.connection.session.outgoing.paused_until is not None
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        """The times without a connection, and whether what was missed has been replayed."""
+        return tuple(self.connection.gaps)
+
+    @property
+    def misconduct(self) -> Mapping[ParticipantId, Misconduct]:
+        """Who sent what had to be dropped, how often, and why the last time (§4.3)."""
+        return dict(self.connection.session.misconduct)
+
+    def can_send(self, kind: str, payload: Any = None, *, to: str | Sequence[str] = ()) -> bool:
+        """Whether my capabilities allow this envelope; matched as the gateway does."""
+        envelope = self.connection.compose(kind, payload, to=to, id="-")
+        return self.connection.session.may(kind, envelope.to, envelope.content)
+
+    # Envelopes.
+
+    async def send(
+        self,
+        kind: str,
+        payload: Any = None,
+        *,
+        to: str | Sequence[str] = (),
+        correlation_id: str | Sequence[str] = (),
+        context: str | None = None,
+        id: str | None = None,
+    ) -> Envelope:
+        """Send an envelope; return it once the gateway has accepted it and everyone is being shown it.
+
+        `payload` is JSON, or one of the structs of `mew.protocol.kinds`. Waits while there is no connection, while it
+        comes too fast, and while paused. Cancelled, it is not sent if it was not yet.
+
+        Raises:
+            Refused: the gateway said no, and why.
+            Disconnected: the connection ended for good.
+        """
+        composed = self.connection.compose(
+            kind, payload, to=to, correlation_id=correlation_id, context=context, id=id
+        )
+        return await self.connection.send(composed)
+
+    def envelopes(
+        self,
+        kind: str | Iterable[str] | None = None,
+        *,
+        sender: str | Iterable[str] | None = None,
+        context: str | None = None,
+        about: str | None = None,
+        to_me: bool = False,
+    ) -> Feed[Envelope]:
+        """The envelopes from now on that fit everything given, one's own included, for `async for`.
+
+        `kind` may have wildcards (`"mcp/*"`). `context` is a path: what is under it fits. `about` is an id that
+        `correlation_id` must have. `to_me`: addressed to me, or to nobody in particular.
+        """
+        wanted = Filter.of(
+            kind=kind, sender=sender, context=context, to=self.id if to_me else None, about=about
+        )
+        return subscribe(self.connection, wanted)
+
+    # MCP.
+
+    async def request(
+        self,
+        to: str,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout_s: float = 60.0,
+        on_progress: OnProgress | None = None,
+        context: str | None = None,
+        correlation_id: Sequence[str] = (),
+    ) -> Any:
+        """Ask a participant, and return the `result` of its answer.
+
+        Raises:
+            RpcError: the answer is a JSON-RPC error.
+            Absent: nobody of that name is in the space.
+            Unanswered: no answer came in time.
+            Refused, Disconnected: as `send`.
+        """
+        return await self._requests.request(
+            to,
+            method,
+            params,
+            timeout_s=timeout_s,
+            on_progress=on_progress,
+            context=context,
+            correlation_id=correlation_id,
+        )
+
+    async def notify(self, to: str | None, method: str, params: dict[str, Any] | None = None) -> None:
+        """Tell a participant, or with None everyone, something that is not answered."""
+        await self._requests.notify(to, method, params)
+
+    async def tools(self, participant: str) -> Sequence[dict[str, Any]]:
+        """The tools that a participant offers, as it lists them now."""
+        return await self._requests.listing(participant, "tools")
+
+    async def call(
+        self,
+        participant: str,
+        tool: str,
+        /,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout_s: float | None = None,
+        on_progress: OnProgress | None = None,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        reviewers: Sequence[str] = (),
+        **more: Any,
+    ) -> Any:
+        """Call a tool and return its value: by a request where I may, by a proposal where I may only propose.
+
+            total = await me.call("calculator", "add", a=2, b=3)
+
+        Arguments by name, or in `arguments` where a name is taken. Without `timeout_s` a request has 60 seconds, a
+        proposal 300; `strategy` and `reviewers` are for the latter, as in `propose`.
+
+        Raises:
+            ToolError: the tool ran and failed.
+            NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
+            RpcError, Absent, Unanswered, Refused, Disconnected: as `request`.
+        """
+        return await self._proposals.call(
+            participant,
+            tool,
+            {**(arguments or {}), **more},
+            timeout_s=timeout_s,
+            on_progress=on_progress,
+            strategy=strategy,
+            reviewers=reviewers,
+        )
+
+    # Proposals.
+
+    async def propose(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        target: str | None = None,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        reviewers: Sequence[str] = (),
+        timeout_s: float = 300.0,
+        fallback_s: float = 30.0,
+        context: str | None = None,
+        correlation_id: Sequence[str] = (),
+    ) -> Proposal:
+        """Propose an MCP request that somebody else may make; awaiting the proposal gives its outcome.
+
+        What has not come to an end after `timeout_s` is withdrawn.
+        """
+        return await self._proposals.propose(
+            method,
+            params,
+            target=target,
+            strategy=strategy,
+            reviewers=reviewers,
+            timeout_s=timeout_s,
+            fallback_s=fallback_s,
+            context=context,
+            correlation_id=correlation_id,
+        )
+
+    def proposals(self) -> Feed[Review]:
+        """The proposals that I may decide, for `async for`: those already open, and each that comes."""
+        return self._reviews.proposals()
+
+    def review(self, proposal_id: str) -> Review:
+        """One proposal, to decide it; raises `KeyError` where nothing is known of it."""
+        return self._reviews.review(proposal_id)
+
+    # Chat and reasoning.
+
+    async def chat(
+        self,
+        text: str,
+        *,
+        to: Sequence[str] = (),
+        format: Literal["plain", "markdown"] = "plain",
+        about: About = (),
+        context: str | None = None,
+    ) -> Envelope:
+        """Say something, to everyone or to some; `about` is what it refers to."""
+        return await self.chats.chat(text, to=to, format=format, about=about, context=context)
+
+    def reasoning(
+        self,
+        message: str,
+        *,
+        about: Envelope | str | None = None,
+        context: Reasoning | str | None = None,
+        over_stream: bool = False,
+    ) -> Reasoning:
+        """Reason so that everyone can follow, for `async with`; a `reasoning/cancel` by anyone ends the block.
+
+            async with me.reasoning("Looking at the logs", about=request) as r:
+                await r.thought("The disk was full")
+                await r.conclude("Make room")
+
+        `over_stream`: the thoughts travel on a stream, and only start and conclusion as envelopes.
+        """
+        open_stream: Callable[[], Any] | None = self.streams.open if over_stream else None
+        return Reasoning(self.connection, message, about=about, context=context, open_stream=open_stream)
+
+    # Files, over streams.
+
+    async def upload(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        target: str | Sequence[str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        correlation_id: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> Uploaded:
+        """Send a file of any size to `target`, or to everyone; returns when who saves it has it.
+
+        Raises:
+            StreamBroken: the connection was lost on the way.
+            OSError: the file cannot be read.
+            Refused, Disconnected: as `send`.
+        """
+        return await upload(
+            self.streams,
+            path,
+            target=target,
+            name=name,
+            description=description,
+            correlation_id=correlation_id,
+            progress=progress,
+        )
+
+    async def save(
+        self, stream: Stream, path: str | os.PathLike[str], *, progress: Progress | None = None
+    ) -> Saved:
+        """Save what comes over a stream: whole and with the right checksum, or not at all.
+
+        Raises:
+            Corrupt: it is not what was sent.
+            StreamBroken: some of it was lost.
+            OSError: the file cannot be written.
+        """
+        return await save(stream, path, progress=progress)
+
+    # Space management (§3.6).
+
+    async def grant(
+        self,
+        recipient: str,
+        *capabilities: Written,
+        reason: str | None = None,
+        ttl_s: float | None = None,
+        expires_at: datetime | None = None,
+        ack_within_s: float = 5.0,
+    ) -> Granted:
+        """Give capabilities that I hold; returns when the recipient has acknowledged, or could not in time."""
+        return await self._management.grant(
+            recipient,
+            *capabilities,
+            reason=reason,
+            ttl_s=ttl_s,
+            expires_at=expires_at,
+            ack_within_s=ack_within_s,
+        )
+
+    async def revoke(
+        self, recipient: str, *capabilities: Written, grant_id: str | None = None, reason: str | None = None
+    ) -> Envelope:
+        """Take back one grant, or everything inside these capabilities; in force when this returns."""
+        return await self._management.revoke(recipient, *capabilities, grant_id=grant_id, reason=reason)
+
+    async def invite(
+        self,
+        participant_id: str,
+        *capabilities: Written,
+        email: str | None = None,
+        reason: str | None = None,
+    ) -> Invited:
+        """Let somebody in with these capabilities; returns the token that the gateway made for them."""
+        return await self._management.invite(participant_id, *capabilities, email=email, reason=reason)
+
+    async def kick(self, participant_id: str, *, reason: str | None = None) -> Envelope:
+        """Remove somebody; returns when they have left."""
+        return await self._management.kick(participant_id, reason=reason)
+
+    def _record(self, envelope: Envelope, payload: Any) -> None:
+        self.book.apply(envelope, datetime.now(UTC))

@@ -1,0 +1,34 @@
+"""How an application comes by its client."""
+
+import ssl
+from pathlib import Path
+
+from .client import Client
+from .connection import Connection
+from .websocket import Via, WebSocketTransport
+
+__all__ = ["connect"]
+
+
+def connect(
+    url: str,
+    *,
+    space: str | None = None,
+    token: str | Path | None = None,
+    via: Via = Via.HEADER,
+    tls: ssl.SSLContext | None = None,
+    first_within_s: float = 0.0,
+) -> Client:
+    """Somebody in a space, for `async with`: who that is, the token says.
+
+        async with mew.connect("ws://localhost:8080", space="demo", token=Path("ann.token")) as me:
+            await me.chat("hello")
+
+    `token` may be a file. `space` may be left out where the gateway serves one. `via` is how the token travels.
+    `first_within_s`: how long to go on trying where nobody is there yet; once connected, it reconnects by itself.
+
+    Raises:
+        ValueError: the URL is not one of a gateway, or has a token in it.
+    """
+    transport = WebSocketTransport(url, space=space, token=token, via=via, tls=tls)
+    return Client(Connection(transport, first_within_s=first_within_s))
