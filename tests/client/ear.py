@@ -19,7 +19,7 @@ class Ear:
         self.connection = connection
         self.heard: list[Envelope] = []
         self._news = asyncio.Event()
-        connection.listeners.append(self._hear)
+        connection.listen(self._hear)
 
     async def ask(
         self, kind: str, payload: Any = None, *, to: Sequence[str] = ("bot",), context: str | None = None

@@ -381,7 +381,7 @@ async def test_who_does_not_get_the_data_holds_nobody_up(large: Path, folder: Pa
 async def test_who_may_not_acknowledge_saves_all_the_same(source: Path, folder: Path) -> None:
     heard: list[Envelope] = []
     async with stage() as (space, ann, _, _), joined(space, "mute") as mute:
-        ann.connection.listeners.append(lambda envelope, _: heard.append(envelope))
+        ann.connection.listen(lambda envelope, _: heard.append(envelope))
         _, saved = await both(ann, mute, source, folder / "copy")
     assert saved.verified
     assert Kind.STREAM_ACK not in {envelope.kind for envelope in heard}
@@ -396,7 +396,7 @@ async def test_what_was_saved_is_acknowledged_for_each_mebibyte(large: Path, fol
             said.append(envelope.content["received"])
 
     async with stage() as (_, ann, bob, _):
-        ann.connection.listeners.append(listen)
+        ann.connection.listen(listen)
         await both(ann, bob, large, folder / "copy")
     assert said[0] == 0
     assert said[-1] == size_of(large)

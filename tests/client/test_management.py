@@ -51,7 +51,7 @@ async def a_table() -> AsyncIterator[Table]:
         space.connection("ann") as ann,
     ):
         seen: list[Envelope] = []
-        ann.listeners.append(lambda envelope, payload: seen.append(envelope))
+        ann.listen(lambda envelope, payload: seen.append(envelope))
         for who in (bot, ann):  # so that each has seen the other come
             await who.send(who.compose("chat", {"text": "I am here"}))
         seen.clear()
@@ -67,7 +67,7 @@ def answers(connection: Connection, kind: str, answer: Callable[[Envelope], Enve
             if reply is not None:
                 connection.post(reply)
 
-    connection.listeners.append(listen)
+    connection.listen(listen)
 
 
 def status_of(connection: Connection, content: dict[str, Any]) -> Callable[[Envelope], Envelope]:
@@ -125,7 +125,7 @@ async def test_a_grant_that_nobody_acknowledges_holds_all_the_same() -> None:
 
 async def test_an_acknowledgement_by_another_is_none() -> None:
     async with a_table() as table:
-        table.ann.listeners.append(
+        table.ann.listen(
             lambda envelope, payload: (
                 acknowledge(table.ann, envelope) if envelope.kind == Kind.GRANT else None
             )
@@ -151,7 +151,7 @@ async def test_a_grant_waits_no_longer_for_who_has_left() -> None:
     async with asyncio.timeout(5), Space(HOLDINGS) as space:
         bot = space.connection("bot")
         async with bot, space.connection("ann") as ann:
-            bot.listeners.append(
+            bot.listen(
                 lambda envelope, payload: space.cut("bot") if envelope.kind == Kind.GRANT else None
             )
             granted = await Management(ann).grant("bot", "mcp/proposal", ack_within_s=60)
@@ -414,7 +414,7 @@ async def test_who_may_not_control_others_is_told_so() -> None:
 async def test_a_listener_is_left_behind_by_nothing_that_waits() -> None:
     async with a_table() as table:
         management, oversight = Management(table.ann), Oversight(table.ann)
-        before = list(table.ann.listeners)
+        before = table.ann.listeners
         await management.grant("bot", "chat", ack_within_s=0)
         with pytest.raises(Unanswered):
             await oversight.request_status("bot", timeout_s=0)

@@ -53,7 +53,7 @@ class Person:
         self.book = ProposalBook()
         self.requests = Requests(connection)
         self.proposals = Proposals(connection, self.requests, self.book)
-        connection.listeners.append(lambda envelope, _: self.seen.append(envelope))
+        connection.listen(lambda envelope, _: self.seen.append(envelope))
 
     def say(
         self, kind: str, payload: Any, about: Sequence[str] = (), to: Sequence[str] = ()
@@ -77,7 +77,7 @@ class Person:
             if envelope.kind == kind and envelope.sender != self.connection.session.me:
                 react(envelope)
 
-        self.connection.listeners.append(listen)
+        self.connection.listen(listen)
 
     def kinds(self, kind: str) -> Seen:
         return [envelope for envelope in self.seen if envelope.kind == kind]

@@ -72,7 +72,7 @@ async def a_table() -> AsyncIterator[Table]:
     holdings = {"ann": ["*"], "bot": ["chat", "reasoning/*", "done"]}
     async with asyncio.timeout(5), Space(holdings) as space, space.connection("ann") as ann:
         seen: list[Envelope] = []
-        ann.listeners.append(lambda envelope, payload: seen.append(envelope))
+        ann.listen(lambda envelope, payload: seen.append(envelope))
         async with space.connection("bot") as bot:
             yield Table(bot, ann, seen)
 
@@ -164,7 +164,7 @@ async def test_a_cancellation_after_the_conclusion_stops_nothing() -> None:
 
 async def test_who_may_not_reason_is_told_so() -> None:
     async with asyncio.timeout(5), Space({"bot": ["chat"]}) as space, space.connection("bot") as bot:
-        listeners = list(bot.listeners)
+        listeners = bot.listeners
         with pytest.raises(Refused) as refused:
             async with Reasoning(bot, "Hm"):
                 pytest.fail("it must not begin")
@@ -326,7 +326,7 @@ def hear_cancel(bot: Connection, r: Reasoning) -> None:
 
 
 def hear(connection: Connection, envelope: Envelope) -> None:
-    for listen in tuple(connection.listeners):
+    for listen in connection.listeners:
         listen(envelope, envelope.read(PAYLOADS[envelope.kind]))
 
 
@@ -442,10 +442,10 @@ async def test_a_cancellation_before_the_start_is_accepted_counts_too() -> None:
 
         def at_once(envelope: Envelope, payload: Any) -> None:
             if envelope.id == r.id:
-                table.bot.listeners.remove(at_once)
+                table.bot.unlisten(at_once)
                 hear_cancel(table.bot, r)
 
-        table.bot.listeners.append(at_once)
+        table.bot.listen(at_once)
         async with r:
             await r.thought("already")
             pytest.fail("it must not go on")

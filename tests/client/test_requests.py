@@ -38,7 +38,7 @@ def answering(who: Connection, answer: Answer) -> None:
             if said is not None:
                 respond(who, envelope, payload, said)
 
-    who.listeners.append(listen)
+    who.listen(listen)
 
 
 def respond(who: Connection, envelope: Envelope, request: McpRequest, said: dict[str, Any]) -> None:
@@ -58,7 +58,7 @@ def requested(method: str) -> Callable[[Envelope, Any], tuple[Envelope, McpReque
 async def test_a_request_returns_the_result_of_its_response_3_1() -> None:
     async with meeting("ann", "calc") as (_, ann, calc):
         seen: list[Envelope] = []
-        calc.listeners.append(lambda envelope, _: seen.append(envelope))
+        calc.listen(lambda envelope, _: seen.append(envelope))
         answering(calc, lambda _, request: {"result": request.params})
         result = await Requests(ann).request(
             "calc", "tools/call", {"name": "add"}, context="sums", correlation_id=["e1"]
@@ -95,7 +95,7 @@ async def test_nobody_answers_in_anothers_name() -> None:
             if isinstance(payload, McpRequest):
                 respond(eve, envelope, payload, {"result": "eve's"})
 
-        eve.listeners.append(intrude)
+        eve.listen(intrude)
         held: list[tuple[Envelope, McpRequest]] = []
         answering(calc, lambda *asked: held.append(asked))
         with awaiting(calc, lambda envelope, _: True if envelope.sender == "eve" else None) as intruded:
@@ -196,8 +196,8 @@ async def test_a_cancelled_task_tells_the_addressee_and_leaves_nothing_behind() 
 async def test_who_may_not_cancel_does_not() -> None:
     async with meeting("bot", "calc") as (_, bot, calc):
         seen: list[str] = []
-        calc.listeners.append(lambda _, payload: seen.append(getattr(payload, "method", "")))
-        bot.listeners.append(lambda envelope, _: seen.append(envelope.kind))
+        calc.listen(lambda _, payload: seen.append(getattr(payload, "method", "")))
+        bot.listen(lambda envelope, _: seen.append(envelope.kind))
         with pytest.raises(Unanswered):
             await Requests(bot).request("calc", "tools/list", timeout_s=0.02)
         answering(calc, lambda *_: {"result": 1})
@@ -210,7 +210,7 @@ async def test_initialize_is_never_cancelled() -> None:
     """MCP forbids it."""
     async with meeting("ann", "calc") as (_, ann, calc):
         seen: list[str] = []
-        calc.listeners.append(lambda _, payload: seen.append(getattr(payload, "method", "")))
+        calc.listen(lambda _, payload: seen.append(getattr(payload, "method", "")))
         with pytest.raises(Unanswered):
             await Requests(ann).request("calc", "initialize", timeout_s=0.02)
         answering(calc, lambda *_: {"result": 1})
@@ -266,7 +266,7 @@ async def test_progress_is_told_by_the_addressee_alone() -> None:
                 said = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
                 eve.post(eve.compose(Kind.MCP_REQUEST, said, to=["ann"]))
 
-        eve.listeners.append(intrude)
+        eve.listen(intrude)
         answering(calc, work)
         given = {"a": 1, "_meta": {"mine": True}}
         result = await Requests(ann).request(

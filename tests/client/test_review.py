@@ -61,7 +61,7 @@ class Person:
         self.requests = Requests(connection)
         self.proposals = Proposals(connection, self.requests, self.book)
         self.reviews = Reviews(connection, self.book, self.requests)
-        connection.listeners.append(lambda envelope, _: self.seen.append(envelope))
+        connection.listen(lambda envelope, _: self.seen.append(envelope))
 
     def say(self, kind: str, payload: Any, about: Sequence[str] = (), to: Sequence[str] = ()) -> Envelope:
         envelope = self.connection.compose(kind, payload, to=to, correlation_id=about)
@@ -105,7 +105,7 @@ def serve(files: Person, result: Any = DONE, error: Any = None, tool: dict[str, 
             answered = {"jsonrpc": "2.0", "id": payload.id, **said}
             files.say(Kind.MCP_RESPONSE, answered, [envelope.id], [envelope.sender])
 
-    files.connection.listeners.append(answer)
+    files.connection.listen(answer)
     return calls
 
 
@@ -191,7 +191,8 @@ async def test_a_tool_that_changed_is_marked() -> None:
         await ann.requests.request("files", "tools/list")
         await bot.proposals.propose("tools/call", WRITE, target="files")
         review = await ann.review()
-        files.connection.listeners.clear()
+        for listener in files.connection.listeners:
+            files.connection.unlisten(listener)
         serve(files, tool={**TOOL, "inputSchema": {"type": "object"}})
         await ann.requests.request("files", "tools/list")
         assert review.changed

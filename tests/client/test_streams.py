@@ -71,7 +71,7 @@ async def test_a_stream_that_nobody_waits_for_any_more_is_closed_when_it_opens()
             if envelope.kind == Kind.STREAM_REQUEST:
                 opening.cancel()
 
-        bob.connection.listeners.insert(0, stop)
+        bob.connection.listen(stop)
         async with seen(ann.connection, Kind.STREAM_CLOSE, reason="cancelled"):
             with pytest.raises(asyncio.CancelledError):
                 await opening

@@ -92,7 +92,7 @@ class View(list[str]):
 
 def watched(connection: Connection) -> View:
     view = View()
-    connection.listeners.append(view.listen)
+    connection.listen(view.listen)
     return view
 
 
@@ -134,8 +134,8 @@ async def test_however_often_the_connection_is_lost_nothing_is_and_nothing_comes
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
         views = [watched(ann), watched(bot)]
         ids: list[list[str]] = [[], []]
-        ann.listeners.append(lambda envelope, payload: ids[0].append(envelope.id))
-        bot.listeners.append(lambda envelope, payload: ids[1].append(envelope.id))
+        ann.listen(lambda envelope, payload: ids[0].append(envelope.id))
+        bot.listen(lambda envelope, payload: ids[1].append(envelope.id))
         async with asyncio.TaskGroup() as tasks:
             for n in range(200):
                 tasks.create_task(say(ann, f"ann-{n:03}"))
@@ -225,7 +225,7 @@ async def test_a_slow_iteration_that_sends_does_not_wait_for_itself(reach: Reach
     """Its own echo is behind what waits for it."""
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
         feed = bot.feed()
-        bot.listeners.append(lambda envelope, payload: feed.offer(envelope))
+        bot.listen(lambda envelope, payload: feed.offer(envelope))
         await asyncio.gather(*[say(ann, str(n)) for n in range(2 * HIGH)])
         answered = 0
         async for _ in feed:
@@ -238,7 +238,7 @@ async def test_a_slow_iteration_that_sends_does_not_wait_for_itself(reach: Reach
 async def test_a_full_iteration_holds_back_what_comes_and_loses_nothing(reach: Reach) -> None:
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
         feed = bot.feed()
-        bot.listeners.append(lambda envelope, payload: feed.offer(envelope))
+        bot.listen(lambda envelope, payload: feed.offer(envelope))
         total = 3 * HIGH
         await asyncio.gather(*[say(ann, str(n)) for n in range(total)])
         assert len(feed) <= HIGH

@@ -42,13 +42,13 @@ def awaiting(connection: Connection, look: Look[Answer]) -> Iterator[asyncio.Fut
             why = over.result()
             answer.set_exception(Disconnected(why.code, why.reason))
 
-    connection.listeners.append(listen)
+    connection.listen(listen)
     connection.ended.add_done_callback(ended)
     try:
         with connection.expecting():
             yield answer
     finally:
-        connection.listeners.remove(listen)
+        connection.unlisten(listen)
         connection.ended.remove_done_callback(ended)
         if not answer.cancel() and not answer.cancelled():
             answer.exception()  # marks it as seen: what asked may have failed first

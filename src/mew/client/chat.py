@@ -18,6 +18,7 @@ About = Envelope | str | Iterable[Envelope | str]
 Format = Literal["plain", "markdown"]
 
 _MINE_MAX: Final = 1_000
+_KINDS: Final = (Kind.CHAT, Kind.CHAT_ACKNOWLEDGE, Kind.CHAT_CANCEL, Kind.WELCOME)
 
 
 class ChatRoom:
@@ -31,7 +32,7 @@ class ChatRoom:
         self.queue = ChatQueue(connection.session.me)
         self._connection = connection
         self._mine: dict[str, Envelope] = {}
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen, _KINDS)
 
     @property
     def waiting(self) -> tuple[Envelope, ...]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -46,7 +46,6 @@ class Client:
         """What each participant offers, as far as anyone asked."""
         self.book = ProposalBook(self.catalogue)
         """All proposals: which are open, who decided what, and whether that is what ran."""
-        connection.listeners.append(self._record)
         acknowledge_grants(connection)
         self.chats = ChatRoom(connection)
         """Chat that awaits acknowledgement, and what becomes of one's own (§3.4)."""
@@ -57,8 +56,8 @@ class Client:
         self.control = Oversight(connection)
         """Pause, resume, ask and reset others (§3.9)."""
         self._requests = Requests(connection)
-        self._proposals = Proposals(connection, self._requests, self.book)
         self._reviews = Reviews(connection, self.book, self._requests)
+        self._proposals = Proposals(connection, self._requests, self.book)
         self._management = Management(connection)
 
     async def __aenter__(self) -> Self:
@@ -393,6 +392,3 @@ class Client:
     async def kick(self, participant_id: str, *, reason: str | None = None) -> Envelope:
         """Remove somebody; returns when they have left."""
         return await self._management.kick(participant_id, reason=reason)
-
-    def _record(self, envelope: Envelope, payload: Any) -> None:
-        self.book.apply(envelope, datetime.now(UTC))

@@ -8,7 +8,7 @@ import logging
 import random
 import secrets
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -25,16 +25,14 @@ from mew.protocol.json import encode_json
 from .answers import Answers
 from .errors import ConnectError, Disconnected, Refused, Uncertain
 from .feed import Feed, Pressure
+from .listeners import Listener, Listeners
 from .outgoing import PASS_WHEN_PAUSED
 from .session import Accepted, Arrived, Declined, Gap, Malformed, News, Session
 from .transport import Link, LinkClosed, Transport
 
-__all__ = ["Connection", "FrameListener", "Listener"]
+__all__ = ["Connection", "FrameListener"]
 
 _log = logging.getLogger(__name__)
-
-Listener = Callable[[Envelope, Any], None]
-"""Told of every envelope in order, with its payload as the struct of its kind (None for other kinds). Must not wait."""
 
 FrameListener = Callable[[bytes], None]
 
@@ -56,11 +54,11 @@ class Connection:
         self.pressure = Pressure()
         self.gaps: list[Gap] = []
         """The times without a connection, the last thousand of them."""
-        self.listeners: list[Listener] = []
         self.frame_listeners: list[FrameListener] = []
         self.lost_listeners: list[Callable[[], None]] = []
         """Told when the connection is lost; what is not kept anywhere, like stream frames, may be lost with it."""
         self.ended: asyncio.Future[Disconnected]
+        self._listeners = Listeners()
         self._transport = transport
         self._first_within_s = first_within_s
         self._link: Link | None = None
@@ -200,6 +198,17 @@ class Connection:
 
     # Listening.
 
+    def listen(self, listener: Listener, kinds: Iterable[str] | None = None) -> None:
+        """Tell it of every envelope from now on, or of those of these kinds; after those who listen already."""
+        self._listeners.add(listener, kinds)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        return self._listeners.all
+
+    def unlisten(self, listener: Listener) -> None:
+        self._listeners.remove(listener)
+
     def feed(self) -> Feed[Any]:
         """A feed whose pressure is this connection's, and that ends with it."""
         feed: Feed[Any] = Feed(self.pressure)
@@ -223,7 +232,7 @@ class Connection:
                 case Accepted():
                     self._answers.accepted(item.id)
                 case Arrived():
-                    self._tell(item.envelope, item.payload)
+                    self._listeners.tell(item.envelope, item.payload)
                 case Declined():
                     self._answers.failed(item.id, Refused(item.id, item.problem))
                 case Malformed():
@@ -231,13 +240,6 @@ class Connection:
                         _log.warning("dropped an envelope of %s: %s", item.sender, item.why)
                 case _:
                     assert_never(item)
-
-    def _tell(self, envelope: Envelope, payload: Any) -> None:
-        for listen in tuple(self.listeners):
-            try:
-                listen(envelope, payload)
-            except Exception:
-                _log.exception("a listener failed", extra={"envelope": envelope.id})
 
     # The life of the connection.
 

@@ -27,7 +27,7 @@ class Line:
         self.losses = 0
         """How often the connection was lost: frames that were sent under another count may not have arrived."""
         self._look_again = asyncio.Event()
-        connection.listeners.append(self._hear)
+        connection.listen(self._hear, (Kind.PAUSE, Kind.RESUME))
         connection.lost_listeners.append(self._lost)
 
     @property

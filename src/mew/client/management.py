@@ -189,7 +189,7 @@ def acknowledge_grants(connection: Connection) -> None:
             ack = connection.compose(Kind.GRANT_ACK, accepted, to=to, correlation_id=[envelope.id])
             connection.post(ack)
 
-    connection.listeners.append(listen)
+    connection.listen(listen, (Kind.GRANT,))
 
 
 def _compiled(capabilities: Iterable[Written]) -> tuple[dict[str, Any], ...]:

@@ -27,7 +27,7 @@ class Oversight:
         """From here on, the pauses of everyone are known."""
         self._connection = connection
         self._pauses: dict[str, tuple[str, ...]] = {}
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen, (Kind.PAUSE, Kind.RESUME))
 
     async def pause(self, who: str, *, timeout_s: float | None = None, reason: str | None = None) -> Envelope:
         """Stop `who` from sending (§3.9.1): until somebody resumes it, or for `timeout_s`."""

@@ -30,6 +30,7 @@ _CALL_TOOL: Final = "tools/call"
 _FOLLOWED: Final = frozenset(
     {Kind.MCP_REJECT, Kind.MCP_WITHDRAW, Kind.MCP_REQUEST, Kind.MCP_RESPONSE, Kind.CHAT}
 )
+_HEARD: Final = _FOLLOWED | {Kind.PRESENCE, Kind.GRANT, Kind.REVOKE, Kind.WELCOME}
 _NAMED: Final = (Strategy.PREFERRED, Strategy.EXCLUSIVE)
 
 
@@ -41,7 +42,7 @@ class Proposals:
         self._requests = requests
         self._book = book
         self._alive: WeakSet[Pursuit] = WeakSet()
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen, _HEARD)
 
     async def propose(
         self,

@@ -133,11 +133,11 @@ class Reasoning:
         if self._open_stream is not None:
             self._stream = await self._open_stream()
         connection, start = self._connection, self._start()
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen)
         try:
             await connection.send(start)
         except BaseException as error:
-            connection.listeners.remove(self._listen)
+            connection.unlisten(self._listen)
             if isinstance(error, asyncio.CancelledError):  # it may be on the wire already
                 connection.post(self._cancellation("cancelled"))
             await self._close_stream("error" if isinstance(error, Exception) else "cancelled")
@@ -150,7 +150,7 @@ class Reasoning:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._connection.listeners.remove(self._listen)
+        self._connection.unlisten(self._listen)
         was_open, self._state = self._state == "open", "left"
         stopped = self.cancelled or not isinstance(error, Exception | None)
         reason = "cancelled" if stopped else "complete" if error is None else "error"

@@ -18,6 +18,7 @@ __all__ = ["ActiveReasoning", "Reasonings"]
 _ACTIVE_MAX: Final = 1_024
 _MESSAGE_CHARS_MAX: Final = 2_000
 _ENDS: Final = frozenset({Kind.REASONING_CONCLUSION, Kind.REASONING_CANCEL})
+_HEARD: Final = _ENDS | {Kind.REASONING_START, Kind.MCP_RESPONSE, Kind.PRESENCE, Kind.WELCOME}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Reasonings:
         """From here on, those that start are known."""
         self._connection = connection
         self._active: dict[EnvelopeId, ActiveReasoning] = {}
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen, _HEARD)
 
     @property
     def active(self) -> tuple[ActiveReasoning, ...]:

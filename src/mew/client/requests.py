@@ -30,6 +30,7 @@ OnProgress = Callable[[float, float | None, str | None], None]
 _PAGES_MAX: Final = 1_000
 _JOIN_S: Final = 5.0
 _SHOWN_MAX: Final = 8
+_HEARD: Final = (Kind.MCP_RESPONSE, Kind.MCP_REQUEST, Kind.PRESENCE)
 _NOT_CANCELLABLE: Final = "initialize"  # by MCP
 
 
@@ -42,7 +43,7 @@ class Requests:
         self._numbers = count(secrets.randbits(31))
         self._pending: dict[str, _Pending] = {}
         self._watched: asyncio.Future[Disconnected] | None = None
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen, _HEARD)
 
     async def request(
         self,

@@ -25,6 +25,16 @@ __all__ = ["Review", "Reviews"]
 _REQUEST_S: Final = 60.0
 _CALL_TOOL: Final = "tools/call"
 _DISAGREE: Final = "disagree"
+_HEARD: Final = (
+    Kind.MCP_PROPOSAL,
+    Kind.MCP_REQUEST,
+    Kind.MCP_RESPONSE,
+    Kind.MCP_REJECT,
+    Kind.MCP_WITHDRAW,
+    Kind.CHAT,
+    Kind.PRESENCE,
+    Kind.WELCOME,
+)
 
 
 class Reviews:
@@ -35,7 +45,7 @@ class Reviews:
         self._connection = connection
         self._requests = requests
         self._feeds: WeakKeyDictionary[Feed[Review], set[str]] = WeakKeyDictionary()
-        connection.listeners.append(self._listen)
+        connection.listen(self._listen, _HEARD)
 
     def proposals(self) -> Feed["Review"]:
         """Each open proposal that one could fulfil or may reject: those open now, and from now on those that come.

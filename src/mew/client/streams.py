@@ -68,7 +68,7 @@ class Streams:
             Kind.ERROR: self._refused,
             Kind.KICK: self._kicked,
         }
-        connection.listeners.append(self._hear)
+        connection.listen(self._hear, self._handlers)
         connection.frame_listeners.append(self._take)
         connection.lost_listeners.append(self._lost)
 

@@ -20,9 +20,9 @@ def subscribe(connection: Connection, wanted: Filter) -> Feed[Envelope]:
     def listen(envelope: Envelope, payload: Any) -> None:
         feed = held()
         if feed is None or feed.closed:
-            connection.listeners.remove(listen)
+            connection.unlisten(listen)
         elif wanted.fits(envelope):
             feed.offer(envelope)
 
-    connection.listeners.append(listen)
+    connection.listen(listen)
     return feed

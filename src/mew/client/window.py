@@ -97,14 +97,14 @@ class Window:
         self._began = False
 
     def __enter__(self) -> Self:
-        self._connection.listeners.append(self._hear)
+        self._connection.listen(self._hear)
         self._connection.lost_listeners.append(self._changed.set)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.listeners.remove(self._hear)
+        self._connection.unlisten(self._hear)
         self._connection.lost_listeners.remove(self._changed.set)
 
     @property
