@@ -197,6 +197,22 @@ def test_a_pause_of_mine_holds_back_and_one_of_another_does_not(session: Session
     assert session.outgoing.paused_until is None
 
 
+def test_a_resume_without_addressees_lifts_the_pause_that_it_names(session: Session) -> None:  # §3.9.2
+    take(session, Kind.PAUSE, "ann", {}, to=["bot"], id="pause-1")
+    take(session, Kind.RESUME, "ann", {}, correlation_id=["another"])
+    assert session.outgoing.paused_until == float("inf")
+    take(session, Kind.RESUME, "ann", {}, correlation_id=["pause-1"])
+    assert session.outgoing.paused_until is None
+
+
+def test_a_second_pause_may_prolong_the_first_and_not_shorten_it(session: Session) -> None:
+    take(session, Kind.PAUSE, "ann", {"timeout_seconds": 60}, to=["bot"], id="pause-1")
+    take(session, Kind.PAUSE, "ann", {"timeout_seconds": 5}, to=["bot"], id="pause-2")
+    assert (session.outgoing.paused_until, session.pause_id) == (60.0, "pause-1")
+    take(session, Kind.PAUSE, "ann", {"timeout_seconds": 90}, to=["bot"], id="pause-3")
+    assert (session.outgoing.paused_until, session.pause_id) == (90.0, "pause-3")
+
+
 def test_bytes_that_are_no_envelope_are_the_gateways_fault(session: Session) -> None:
     with pytest.raises(ProtocolError):
         session.receive(encode_json({"hello": "world"}), 0.0)

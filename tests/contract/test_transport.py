@@ -317,3 +317,12 @@ def test_what_is_no_url_of_a_gateway_is_said_to_be_none(url: str, why: str) -> N
 async def test_an_envelope_need_not_have_a_payload(reach: Reach) -> None:
     async with reach.connection("ann") as ann:
         await ann.send(ann.compose("weather/report"))
+
+
+@only("header", "subprotocol", "first frame")
+async def test_what_is_larger_than_the_gateway_reads_is_refused_and_the_rest_goes_on(reach: Reach) -> None:
+    async with reach.connection("ann") as ann:
+        refusals = await asyncio.gather(say(ann, "x" * (5 << 20)), say(ann, "small"), return_exceptions=True)
+        assert isinstance(refusals[0], Refused)
+        assert refusals[0].why is Refusal.TOO_LARGE
+        await say(ann, "and it goes on")

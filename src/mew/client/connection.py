@@ -5,7 +5,6 @@ The application sees one unbroken stream. `Session` decides what each message me
 
 import asyncio
 import logging
-import random
 import secrets
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -18,11 +17,13 @@ from msgspec import UNSET, Raw
 
 from mew.protocol.codec import encode
 from mew.protocol.envelope import NO_PAYLOAD, PROTOCOL, Envelope, EnvelopeId
-from mew.protocol.errors import ProtocolError
+from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.frames import MARK
 from mew.protocol.json import encode_json
+from mew.protocol.kinds import Problem
 
 from .answers import Answers
+from .dialling import Dialler
 from .errors import ConnectError, Disconnected, Refused, Uncertain
 from .feed import Feed, Pressure
 from .listeners import Listener, Listeners
@@ -36,12 +37,10 @@ _log = logging.getLogger(__name__)
 
 FrameListener = Callable[[bytes], None]
 
-_BACKOFF_FIRST_S: Final = 0.05
-_BACKOFF_MOST_S: Final = 15.0
-_WELCOME_S: Final = 10.0
 _ON_THEIR_WAY_MAX: Final = 256
 _GAPS_MAX: Final = 1_000
 _NORMAL: Final = 1000
+_TOO_BIG: Final = 1009
 _BAD_WELCOME: Final = 1002
 
 
@@ -60,6 +59,7 @@ class Connection:
         self.ended: asyncio.Future[Disconnected]
         self._listeners = Listeners()
         self._transport = transport
+        self._dialler = Dialler(transport, self.session)
         self._first_within_s = first_within_s
         self._link: Link | None = None
         self._over: Disconnected | None = None
@@ -82,11 +82,10 @@ class Connection:
         Raises:
             ConnectError: nobody is there, or we are not let in.
         """
-        loop = asyncio.get_running_loop()
-        self.ended = loop.create_future()
+        self.ended = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
-            link, welcome = await self._connect_first(loop.time() + self._first_within_s)
+            link, welcome = await self._dialler.first(self._first_within_s)
             self._link = link
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(self._tasks.create_task(self._run(link, welcome)).cancel)
@@ -243,35 +242,6 @@ class Connection:
 
     # The life of the connection.
 
-    async def _connect_first(self, deadline_s: float) -> tuple[Link, Arrived]:
-        loop, delays = asyncio.get_running_loop(), _backoff()
-        while True:
-            try:
-                return await self._connect()
-            except ConnectError as error:
-                delay_s = next(delays)
-                if not error.come_back or loop.time() + delay_s > deadline_s:
-                    raise
-                await asyncio.sleep(delay_s)
-
-    async def _connect(self) -> tuple[Link, Arrived]:
-        link = await self._transport.open(self.session.after)
-        try:
-            async with asyncio.timeout(_WELCOME_S):
-                return link, self.session.welcome(await link.receive())
-        except BaseException as error:
-            await link.close()
-            match error:
-                case LinkClosed():
-                    raise ConnectError(
-                        f"closed at once: {error.reason}", come_back=error.come_back
-                    ) from error
-                case TimeoutError():
-                    raise ConnectError("connected, but no welcome came", come_back=True) from None
-                case ProtocolError():
-                    raise ConnectError(f"this is no MEW gateway: {error}", come_back=False) from error
-            raise
-
     async def _run(self, link: Link, welcome: Arrived) -> None:
         """Until the connection is over for good, or cancelled."""
         try:
@@ -280,24 +250,15 @@ class Connection:
                 if not closed.come_back or self._over is not None:
                     self._finish(Disconnected(closed.code, closed.reason))
                     return
+                if closed.code == _TOO_BIG:
+                    self._give_up_largest()
                 _log.info("connection lost", extra={"code": closed.code, "reason": closed.reason})
-                link, welcome = await self._reconnect()
+                link, welcome = await self._dialler.again()
         except ConnectError as error:
             self._finish(Disconnected(error.status or _BAD_WELCOME, str(error)))
         except Exception:
             _log.exception("the connection failed")
             self._finish(Disconnected(_BAD_WELCOME, "a bug of ours; see the log"))
-
-    async def _reconnect(self) -> tuple[Link, Arrived]:
-        delays = _backoff()
-        while True:
-            await asyncio.sleep(next(delays))
-            try:
-                return await self._connect()
-            except ConnectError as error:
-                if not error.come_back:
-                    raise
-                _log.info("not connected yet", extra={"why": str(error)})
 
     async def _live(self, link: Link, welcome: Arrived) -> LinkClosed:
         """From one welcome to the end of its connection; returns why it ended."""
@@ -360,6 +321,13 @@ class Connection:
         self.gaps.append(Gap(self._lost_at, datetime.now(UTC), self.session.after, complete))
         del self.gaps[:-_GAPS_MAX]
 
+    def _give_up_largest(self) -> None:
+        """The gateway read no more because of its size, and would not the next time either."""
+        envelope_id = self.session.outgoing.largest()
+        if envelope_id is not None and self.session.outgoing.give_up(envelope_id):
+            problem = Problem(error=Refusal.TOO_LARGE, message="larger than what the gateway reads")
+            self._answers.failed(envelope_id, Refused(envelope_id, problem))
+
     def _give_up_uncertain(self) -> None:
         for envelope_id in self._repeatable:
             if self.session.outgoing.give_up(envelope_id):
@@ -379,14 +347,6 @@ class Connection:
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _backoff() -> Iterator[float]:
-    """How long to wait before each attempt: ever longer, and never in step with others."""
-    most_s = _BACKOFF_FIRST_S
-    while True:
-        yield random.uniform(most_s / 2, most_s)
-        most_s = min(2 * most_s, _BACKOFF_MOST_S)
 
 
 async def _guarded(work: Coroutine[Any, Any, object]) -> None:

@@ -51,7 +51,7 @@ class Outgoing:
         self._not_before = 0.0
         self.waiting: deque[_Pending] = deque()
         """Those that have not been sent over this connection, in the order they were added."""
-        self._sent: dict[EnvelopeId, _Pending] = {}
+        self._sent: dict[str, _Pending] = {}
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self._sent)
@@ -79,7 +79,7 @@ class Outgoing:
             return None
         return max(self._not_before, self.paused_until or 0.0)
 
-    def accepted(self, envelope_id: EnvelopeId) -> bool:
+    def accepted(self, envelope_id: str) -> bool:
         """Its echo came; whether that was waited for."""
         if self._sent.pop(envelope_id, None) is not None:
             return True
@@ -124,6 +124,12 @@ class Outgoing:
         self._not_before = 0.0
         return tuple(pending.id for pending in unanswered)
 
+    def largest(self) -> EnvelopeId | None:
+        """Of those that were sent over a connection that was lost: the one to suspect if it was lost for its size."""
+        sent = (pending for pending in self.waiting if pending.repeated)
+        largest = max(sent, key=lambda pending: len(pending.message), default=None)
+        return None if largest is None else largest.id
+
     def _take(self, pending: _Pending) -> bytes:
         self._sent[pending.id] = pending
         return pending.message
@@ -143,7 +149,7 @@ class Outgoing:
             self.waiting.insert(next(later, len(self.waiting)), pending)
         return pending
 
-    def _forget_waiting(self, envelope_id: EnvelopeId) -> bool:
+    def _forget_waiting(self, envelope_id: str) -> bool:
         for pending in self.waiting:
             if pending.id == envelope_id:
                 self.waiting.remove(pending)

@@ -5,6 +5,7 @@ Bytes in, news out: `receive` reads a message and returns what is to be done abo
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
@@ -15,6 +16,7 @@ from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.kinds import (
     PAYLOADS,
+    RESERVED_PREFIX,
     Grant,
     Kind,
     McpResponse,
@@ -99,6 +101,8 @@ class Session:
         self.outgoing = Outgoing()
         self.after: EnvelopeId | None = None
         """The last envelope seen: what a reconnect asks to have replayed comes after it."""
+        self.pause_id: EnvelopeId | None = None
+        """The `participant/pause` that holds us back."""
         self.misconduct: dict[ParticipantId, Misconduct] = {}
 
     @property
@@ -108,7 +112,7 @@ class Session:
     def may(self, kind: str, to: Sequence[str], payload: Any) -> bool:
         """Whether the gateway would let this through, as far as capabilities go: it matches as the gateway does."""
         try:
-            return self.capabilities.fits(kind, to, lambda: payload)
+            return not kind.startswith(RESERVED_PREFIX) and self.capabilities.fits(kind, to, lambda: payload)
         except AmbiguousPayload:
             return False
 
@@ -132,15 +136,19 @@ class Session:
             ProtocolError: the bytes are no envelope. No gateway of ours sends such.
         """
         envelope = decode(received)
-        kind, news = envelope.kind, list[News]()
+        kind = envelope.kind
+        news: list[News] = []
+        if kind == Kind.WELCOME and envelope.to and self.me not in envelope.to:
+            return news  # another's: to take it for ours would change who we are (§3.8.1)
         if kind not in _PRIVATE:
             self.after = EnvelopeId(envelope.id)
-        if envelope.sender == self.me and self.outgoing.accepted(EnvelopeId(envelope.id)):
+        if envelope.sender == self.me and self.outgoing.accepted(envelope.id):
             news.append(Accepted(EnvelopeId(envelope.id)))
         shape = PAYLOADS.get(kind)
         try:
             payload = None if shape is None else envelope.read(shape)
-            _check(envelope, payload)
+            if kind in _CHECKED or shape is None:
+                _check(envelope, payload)
         except ProtocolError as error:
             news.append(self._malformed(envelope, str(error)))
             return news
@@ -168,10 +176,21 @@ class Session:
                 self.roster.granted(envelope, payload)
             case Revoke():
                 self.roster.revoked(payload)
-            case Pause(timeout_seconds=timeout_s) if self.me in envelope.to:
-                self.outgoing.paused_until = float("inf") if timeout_s is UNSET else now_s + timeout_s
-            case _ if envelope.kind == Kind.RESUME and self.me in envelope.to:
+            case Pause() if self.me in envelope.to:
+                self._paused(envelope, payload, now_s)
+            case _ if envelope.kind == Kind.RESUME and self._is_my_resume(envelope):
+                self.pause_id = None
                 self.outgoing.resumed()
+
+    def _paused(self, envelope: Envelope, pause: Pause, now_s: float) -> None:
+        """A second pause may prolong the first, not shorten it: so the gateway has it too."""
+        until_s = inf if pause.timeout_seconds is UNSET else now_s + pause.timeout_seconds
+        if self.outgoing.paused_until is None or until_s >= self.outgoing.paused_until:
+            self.outgoing.paused_until = until_s
+            self.pause_id = EnvelopeId(envelope.id)
+
+    def _is_my_resume(self, envelope: Envelope) -> bool:
+        return self.me in envelope.to or (not envelope.to and self.pause_id in envelope.correlation_id)
 
     def _declined(self, envelope: Envelope, problem: Problem, now_s: float) -> list[News]:
         """What a `system/error` says of envelopes of ours: not now, already accepted, or no."""
@@ -199,6 +218,7 @@ class Session:
         return Malformed(sender, envelope_id, why)
 
 
+_CHECKED: Final = _CORRELATED | {Kind.WELCOME, Kind.PRESENCE, Kind.ERROR}
 _NOTED: Final = frozenset({Kind.WELCOME, Kind.PRESENCE, Kind.GRANT, Kind.REVOKE, Kind.PAUSE, Kind.RESUME})
 
 

@@ -59,9 +59,10 @@ def decode_payload(payload: Raw, shape: type[Payload]) -> Payload:
     """
     raw = bytes(payload) or b"{}"
     try:
-        if _repeats(raw, msgspec.json.decode(raw)):
+        read = msgspec.json.decode(raw, type=shape)
+        if _encoder.encode(read) != raw and _repeats(raw, msgspec.json.decode(raw)):
             raise ProtocolError("payload: a key occurs twice", Refusal.INVALID_PAYLOAD)
-        return msgspec.json.decode(raw, type=shape)
+        return read
     except NOT_JSON as error:
         raise ProtocolError(f"payload: {readable(error)}", Refusal.INVALID_PAYLOAD) from None
 

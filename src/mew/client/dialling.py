@@ -1,0 +1,88 @@
+"""Coming by a connection: attempt after attempt, ever less often, and never in step with others."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterator
+from typing import Final
+
+from mew.protocol.errors import ProtocolError
+
+from .errors import ConnectError
+from .session import Arrived, Session
+from .transport import Link, LinkClosed, Transport
+
+__all__ = ["Dialler"]
+
+_log = logging.getLogger(__name__)
+
+_BACKOFF_FIRST_S: Final = 0.05
+_BACKOFF_MOST_S: Final = 15.0
+_WELCOME_S: Final = 10.0
+
+
+class Dialler:
+    """Makes the connections of one session; each is handed over with its welcome."""
+
+    def __init__(self, transport: Transport, session: Session) -> None:
+        self._transport = transport
+        self._session = session
+
+    async def first(self, within_s: float) -> tuple[Link, Arrived]:
+        """At once; and for so long again and again, where that may help.
+
+        Raises:
+            ConnectError: nobody is there, or we are not let in.
+        """
+        loop, delays = asyncio.get_running_loop(), _delays()
+        deadline_s = loop.time() + within_s
+        while True:
+            try:
+                return await self._connect()
+            except ConnectError as error:
+                delay_s = next(delays)
+                if not error.come_back or loop.time() + delay_s > deadline_s:
+                    raise
+                _log.warning("not connected yet: %s", error)
+                await asyncio.sleep(delay_s)
+
+    async def again(self) -> tuple[Link, Arrived]:
+        """For as long as it takes.
+
+        Raises:
+            ConnectError: we are not let in any more.
+        """
+        for delay_s in _delays():
+            await asyncio.sleep(delay_s)
+            try:
+                return await self._connect()
+            except ConnectError as error:
+                if not error.come_back:
+                    raise
+                _log.info("not connected yet: %s", error)
+        raise AssertionError("the delays have ended")
+
+    async def _connect(self) -> tuple[Link, Arrived]:
+        link = await self._transport.open(self._session.after)
+        try:
+            async with asyncio.timeout(_WELCOME_S):
+                return link, self._session.welcome(await link.receive())
+        except BaseException as error:
+            await link.close()
+            match error:
+                case LinkClosed():
+                    raise ConnectError(
+                        f"closed at once: {error.reason}", come_back=error.come_back
+                    ) from error
+                case TimeoutError():
+                    raise ConnectError("connected, but no welcome came", come_back=True) from None
+                case ProtocolError():
+                    raise ConnectError(f"this is no MEW gateway: {error}", come_back=False) from error
+            raise
+
+
+def _delays() -> Iterator[float]:
+    most_s = _BACKOFF_FIRST_S
+    while True:
+        yield random.uniform(most_s / 2, most_s)
+        most_s = min(2 * most_s, _BACKOFF_MOST_S)
