@@ -1,5 +1,6 @@
 """What is on its way: in order, none lost, none twice."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,12 +67,29 @@ def test_the_replay_settles_what_waits_to_be_sent_again() -> None:
 def test_what_came_too_fast_goes_out_again_in_its_place() -> None:
     outgoing = added("a", "b", "c")
     sent(outgoing)
-    outgoing.too_fast(EnvelopeId("b"), until_s=5.0)
-    outgoing.too_fast(EnvelopeId("a"), until_s=4.0)
+    outgoing.too_fast(EnvelopeId("b"), now_s=4.5, wait_s=0.5)
+    outgoing.too_fast(EnvelopeId("a"), now_s=4.5, wait_s=0.25)
     outgoing.add(EnvelopeId("d"), Kind.CHAT, b"d")
     assert sent(outgoing, 4.9) == []
     assert outgoing.due_s() == 5.0
-    assert sent(outgoing, 5.0) == ["a", "b", "d"]
+    assert [*sent(outgoing, 5.0), *sent(outgoing, 6.0), *sent(outgoing, 7.0)] == ["a", "b", "d"]
+
+
+def test_who_was_too_fast_once_leaves_time_between_any_two_and_tries_to_be_faster_again() -> None:
+    outgoing = added("first")
+    sent(outgoing)
+    outgoing.too_fast(EnvelopeId("first"), now_s=0.0, wait_s=0.005)
+    for n in range(1_000):
+        outgoing.add(EnvelopeId(str(n)), Kind.CHAT, b"x")
+    times, now_s = [], 0.005
+    while outgoing.waiting:
+        if outgoing.next(now_s) is not None:
+            times.append(now_s)
+        now_s = max(now_s, outgoing.due_s() or 0.0)
+    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    assert gaps[0] == pytest.approx(0.005)
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] == 0.0
 
 
 def test_while_paused_only_acknowledgements_cancellations_and_status_go_out() -> None:  # §3.9.1

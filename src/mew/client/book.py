@@ -58,6 +58,8 @@ class ProposalBook:
 
     def apply_all(self, envelope: Envelope, at: datetime) -> tuple[ProposalRecord, ...]:
         """Take the next envelope; return every record it changed, also those whose tool is now known or another."""
+        if not envelope.correlation_id and envelope.kind == Kind.CHAT:  # the most of what comes, and about nothing
+            return ()
         tools = self.catalogue.apply(envelope, at)
         changed: dict[str, ProposalRecord] = {}
         for change in (self._changed_by(envelope, at), self._with(tools)):

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from math import inf
 from types import TracebackType
 from typing import Any, Final, Self, assert_never
 
@@ -41,6 +42,7 @@ _ON_THEIR_WAY_MAX: Final = 256
 _GAPS_MAX: Final = 1_000
 _NORMAL: Final = 1000
 _TOO_BIG: Final = 1009
+_SOON_S: Final = 0.001
 _BAD_WELCOME: Final = 1002
 
 
@@ -148,7 +150,8 @@ class Connection:
             return answer
         self.session.outgoing.add(EnvelopeId(envelope.id), envelope.kind, encode(envelope))
         self._to_write.set()
-        self.pressure.changed()
+        if self.pressure.high:
+            self.pressure.changed()
         return answer
 
     async def send(self, envelope: Envelope) -> Envelope:
@@ -290,28 +293,30 @@ class Connection:
                     for listen in tuple(self.frame_listeners):
                         listen(received)
                 else:
-                    self._dispatch(session.receive(received, time_s()))
+                    try:
+                        self._dispatch(session.receive(received, time_s()))
+                    except ProtocolError as error:  # §8.2: dropped; what follows may be sound
+                        _log.warning("dropped what is no envelope: %s", error)
                     if waiting:
                         self._to_write.set()  # it may have lifted a pause
                 while pressure.high and not (self._expected or self._answers):
                     await self.pressure.look_again()
         except LinkClosed as closed:
             return closed
-        except ProtocolError as error:
-            await link.close()
-            return LinkClosed(_BAD_WELCOME, f"the gateway sent what is no envelope: {error}")
 
     async def _write(self, link: Link) -> None:
-        loop, outgoing = asyncio.get_running_loop(), self.session.outgoing
+        time_s, outgoing = asyncio.get_running_loop().time, self.session.outgoing
         with suppress(LinkClosed):  # the reader sees it too
             while True:
-                while (message := outgoing.next(loop.time())) is not None:
+                while (message := outgoing.next(time_s())) is not None:
                     await link.send(message)
                 self._to_write.clear()
                 due_s = outgoing.due_s()
-                wait_s = None if due_s is None or due_s == float("inf") else max(0.001, due_s - loop.time())
+                if due_s is None or due_s == inf:
+                    await self._to_write.wait()
+                    continue
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
+                    async with asyncio.timeout(max(_SOON_S, due_s - time_s())):
                         await self._to_write.wait()
 
     def _note_gap(self, welcome: Arrived) -> None:

@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 _BACKOFF_FIRST_S: Final = 0.05
 _BACKOFF_MOST_S: Final = 15.0
 _WELCOME_S: Final = 10.0
+_STEADY_S: Final = 5.0
 
 
 class Dialler:
@@ -27,6 +28,8 @@ class Dialler:
     def __init__(self, transport: Transport, session: Session) -> None:
         self._transport = transport
         self._session = session
+        self._delays = _delays()
+        self._connected_s = 0.0
 
     async def first(self, within_s: float) -> tuple[Link, Arrived]:
         """At once; and for so long again and again, where that may help.
@@ -52,7 +55,11 @@ class Dialler:
         Raises:
             ConnectError: we are not let in any more.
         """
-        for delay_s in _delays():
+        if asyncio.get_running_loop().time() - self._connected_s > _STEADY_S:
+            self._delays = (
+                _delays()
+            )  # else a gateway that welcomes and hangs up at once would be called all the time
+        for delay_s in self._delays:
             await asyncio.sleep(delay_s)
             try:
                 return await self._connect()
@@ -66,7 +73,9 @@ class Dialler:
         link = await self._transport.open(self._session.after)
         try:
             async with asyncio.timeout(_WELCOME_S):
-                return link, self._session.welcome(await link.receive())
+                welcome = self._session.welcome(await link.receive())
+            self._connected_s = asyncio.get_running_loop().time()
+            return link, welcome
         except BaseException as error:
             await link.close()
             match error:

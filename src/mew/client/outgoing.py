@@ -28,6 +28,9 @@ PASS_WHEN_PAUSED: Final = frozenset(
     }
 )
 _RETRY_PAUSED_S: Final = 1.0
+_INTERVAL_LEAST_S: Final = 0.0005
+_INTERVAL_MOST_S: Final = 1.0
+_FASTER: Final = 0.98
 
 
 class _Pending:
@@ -49,6 +52,7 @@ class Outgoing:
         self.paused_until: float | None = None
         self._count = 0
         self._not_before = 0.0
+        self._interval_s = 0.0
         self.waiting: deque[_Pending] = deque()
         """Those that have not been sent over this connection, in the order they were added."""
         self._sent: dict[str, _Pending] = {}
@@ -71,6 +75,9 @@ class Outgoing:
             if now_s < self.paused_until:
                 return self._next_that_passes()
             self.resumed()
+        if self._interval_s:  # once told that it was too fast: ever a little faster, until told again
+            self._not_before = now_s + self._interval_s
+            self._interval_s = self._interval_s * _FASTER if self._interval_s > _INTERVAL_LEAST_S else 0.0
         return self._take(self.waiting.popleft())
 
     def due_s(self) -> float | None:
@@ -94,9 +101,11 @@ class Outgoing:
         """It will not be sent, or not again; whether it was on its way."""
         return self._sent.pop(envelope_id, None) is not None or self._forget_waiting(envelope_id)
 
-    def too_fast(self, envelope_id: EnvelopeId, until_s: float) -> None:
+    def too_fast(self, envelope_id: EnvelopeId, now_s: float, wait_s: float) -> None:
+        """It was refused because of the rate: from now on there is time between any two."""
         self._again(envelope_id)
-        self._not_before = max(self._not_before, until_s)
+        self._not_before = max(self._not_before, now_s + wait_s)
+        self._interval_s = min(max(self._interval_s, wait_s, 2 * _INTERVAL_LEAST_S), _INTERVAL_MOST_S)
 
     def paused(self, envelope_id: EnvelopeId, now_s: float) -> None:
         """It was refused because of a pause; who paused us, and until when, may not be known."""

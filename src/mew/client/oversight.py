@@ -56,7 +56,13 @@ class Oversight:
     async def forget(
         self, who: str, direction: Literal["oldest", "newest"], entries: int | None = None
     ) -> Envelope:
-        """Have `who` drop the oldest or newest of what it remembers (§3.9.5)."""
+        """Have `who` drop the oldest or newest of what it remembers (§3.9.5).
+
+        Raises:
+            ValueError: the direction is neither.
+        """
+        if direction not in ("oldest", "newest"):
+            raise ValueError(f"the direction is 'oldest' or 'newest', not {direction!r}")
         return await self._tell(Kind.FORGET, who, Forget(direction=direction, entries=_given(entries)))
 
     async def compact(

@@ -66,6 +66,8 @@ class Reviews:
         return Review(self._connection, self.book, self._requests, self.book[id])
 
     def _listen(self, envelope: Envelope, payload: Any) -> None:
+        if envelope.kind == Kind.CHAT and not envelope.correlation_id:
+            return
         self.book.apply_all(envelope, datetime.now(UTC))
         # Who is here, and what we may do, decide too what is for us.
         if isinstance(payload, McpProposal | Presence | Welcome):

@@ -198,7 +198,7 @@ class Session:
         for envelope_id in map(EnvelopeId, envelope.correlation_id):
             if problem.error == Refusal.RATE_LIMITED:
                 wait_s = _RETRY_S if problem.retry_after_s is UNSET else problem.retry_after_s
-                self.outgoing.too_fast(envelope_id, now_s + wait_s)
+                self.outgoing.too_fast(envelope_id, now_s, wait_s)
             elif problem.error == Refusal.PAUSED:
                 self.outgoing.paused(envelope_id, now_s)
             elif problem.error == Refusal.DUPLICATE_ID and self.outgoing.repeated(envelope_id):

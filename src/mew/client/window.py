@@ -118,17 +118,23 @@ class Window:
         The first 4 MiB go out at once; then those who could acknowledge have a second to begin with it, as they may
         be far away, and what is sent meanwhile could already be too much for them.
         """
-        if not self._began and self.sent >= WINDOW_BYTES:
-            self._began = True
-            if not (self._savers or self._given_up) and self._anybody_could():
-                await self._news(self._clock() + _FIRST_ACK_S)
+        if self.sent >= WINDOW_BYTES:
+            await self._first_ack()
         if self._late(WINDOW_BYTES):
             await self._caught_up(WINDOW_BYTES)
 
     async def settled(self) -> None:
-        """Wait until everybody waited for has all that was sent."""
+        """Wait until everybody waited for has all that was sent; whom it is for, has a second to say that it saves it."""
+        if self._stream.target is not None:
+            await self._first_ack()
         if self._late(0):
             await self._caught_up(0)
+
+    async def _first_ack(self) -> None:
+        if not self._began:
+            self._began = True
+            if not (self._savers or self._given_up) and self._anybody_could():
+                await self._news(self._clock() + _FIRST_ACK_S)
 
     async def _caught_up(self, behind_max: int) -> None:
         began_s = self._clock()
