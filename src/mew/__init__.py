@@ -1,1 +1,77 @@
-"""MEW Protocol v0.4: people, AI agents and MCP servers in one visible workspace."""
+"""MEW Protocol v0.4: people, AI agents and MCP servers in one visible workspace.
+
+    import mew
+
+    calc = mew.Participant("calculator")
+
+    @calc.tool
+    async def add(a: int, b: int) -> int:
+        "Add two numbers."
+        return a + b
+
+    calc.run("ws://localhost:8080", space="demo", token=...)
+
+under `MewError`. `mew.testing` has a space for tests, `mew.protocol.kinds` the payload of each kind.
+"""
+
+from mew.client.call import Call
+from mew.client.client import Client
+from mew.client.connecting import connect
+from mew.client.errors import (
+    Absent,
+    AlreadyDecided,
+    ConnectError,
+    Corrupt,
+    Disconnected,
+    Lagged,
+    MewError,
+    NotFulfilled,
+    Refused,
+    RpcError,
+    StreamBroken,
+    ToolError,
+    Unanswered,
+    Uncertain,
+)
+from mew.client.files import safe_name
+from mew.client.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
+from mew.client.participant import Participant
+from mew.client.results import Image, ToolResult
+from mew.client.retention import EnvelopeMemory
+from mew.client.review import Review
+from mew.client.websocket import Via
+from mew.protocol.envelope import Envelope
+
+__all__ = [
+    "Absent",
+    "AlreadyDecided",
+    "Call",
+    "Client",
+    "ConnectError",
+    "Corrupt",
+    "Disconnected",
+    "Envelope",
+    "EnvelopeMemory",
+    "Fulfilled",
+    "Image",
+    "Lagged",
+    "MewError",
+    "NotFulfilled",
+    "Outcome",
+    "Participant",
+    "Refused",
+    "Rejected",
+    "Review",
+    "RpcError",
+    "Strategy",
+    "StreamBroken",
+    "TimedOut",
+    "ToolError",
+    "ToolResult",
+    "Unanswered",
+    "Uncertain",
+    "Via",
+    "Withdrawn",
+    "connect",
+    "safe_name",
+]
