@@ -9,8 +9,8 @@ The rules are the gateway's own: it is the same space, the same log, the same re
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 from mew.client.client import Client
 from mew.client.connection import Connection
 from mew.client.memory import MemoryLink, MemoryTransport
+from mew.client.participant import Participant
 from mew.gateway.outbox import Outbox
 from mew.gateway.rate import Bucket
 from mew.gateway.room import Room
@@ -82,13 +83,23 @@ class Space:
                     transport.link.end(CloseCode.SHUTDOWN, "the space is over")
         await self._stack.aclose()
 
-    def connect(self, who: str) -> Client:
+    def connect(self, who: str, *, recall: int = 0) -> Client:
         """Somebody in this space, as `mew.connect` would have it."""
-        return Client(self.connection(who))
+        return Client(self.connection(who, recall=recall))
 
-    def connection(self, who: str) -> Connection:
+    @asynccontextmanager
+    async def serving(self, participant: Participant, who: str) -> AsyncIterator[Client]:
+        """A participant that runs as `who` inside this block; yields its client."""
+        async with self.connect(who) as client:
+            serving = client.connection.spawn(participant.serve(client))
+            await asyncio.sleep(0)  # so that it listens before anything can be asked of it
+            yield client
+            participant.stop()
+            await serving
+
+    def connection(self, who: str, *, recall: int = 0) -> Connection:
         """A connection of `who`, without what a client adds."""
-        return Connection(self._transport(who))
+        return Connection(self._transport(who), recall=recall)
 
     def cut(self, who: str) -> None:
         """Pull the plug on every connection of `who`: it comes back by itself."""
@@ -100,7 +111,11 @@ class Space:
         async def enter(link: MemoryLink, after: EnvelopeId | None) -> None:
             await self._enter(ParticipantId(who), link, after)
 
-        transport = MemoryTransport(enter)
+        def history() -> list[bytes]:
+            assert self._room is not None, "a connection outside the space"
+            return [record.raw for record in self._room.history if record.is_for(ParticipantId(who))]
+
+        transport = MemoryTransport(enter, history)
         self._transports.setdefault(who, []).append(transport)
         return transport
 

@@ -1,5 +1,7 @@
 """What is on its way: in order, none lost, none twice."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +88,7 @@ def test_who_was_too_fast_once_leaves_time_between_any_two_and_tries_to_be_faste
         if outgoing.next(now_s) is not None:
             times.append(now_s)
         now_s = max(now_s, outgoing.due_s() or 0.0)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     assert gaps[0] == pytest.approx(0.005)
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] == 0.0

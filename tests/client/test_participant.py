@@ -435,8 +435,8 @@ async def test_a_reviewer_decides_proposals_8_2() -> None:
         sum_up = {"name": "add", "arguments": {"a": 1, "b": 2}}
         proposal = await stage.ann.propose("tools/call", sum_up, target="tool")
         assert isinstance(await proposal, Fulfilled)
-        fulfilment = next(each for each in stage.ear.all(Kind.MCP_REQUEST) if each.sender == "bot")
-        assert proposal.id in fulfilment.correlation_id
+        requests = [each for each in stage.ear.all(Kind.MCP_REQUEST) if each.sender == "bot"]
+        assert proposal.id in requests[-1].correlation_id
         erase = {"name": "erase", "arguments": {}}
         assert isinstance(await (await stage.ann.propose("tools/call", erase, target="tool")), Rejected)
         participant.stop()

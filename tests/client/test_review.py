@@ -239,7 +239,7 @@ async def test_an_approval_sends_exactly_what_was_proposed_3_2_1() -> None:
         review = await ann.review()
         assert await review.approve() == "written"
         assert calls == [params]
-        (request,) = files.kinds(Kind.MCP_REQUEST)
+        (request,) = [each for each in files.kinds(Kind.MCP_REQUEST) if each.correlation_id]
         assert (request.to, request.correlation_id) == (("files",), (proposal.id,))
         assert request.context == "work"
         outcome = await proposal
@@ -520,3 +520,30 @@ async def test_a_review_can_be_had_by_its_id() -> None:
             ann.reviews.review("nothing")
         await proposal.withdraw()
         assert await proposal == Withdrawn(reason="no_longer_needed")
+
+
+async def test_what_was_proposed_before_one_came_can_be_decided() -> None:
+    async with (
+        asyncio.timeout(5),
+        Space({"bot": ["mcp/*"], "ann": ["*"]}) as space,
+        space.connect("bot") as bot,
+    ):
+        first = await bot.propose_call("bot", "write", text="a")
+        second = await bot.propose_call("bot", "write", text="b")
+        await second.withdraw()
+        async with space.connect("ann", recall=100) as ann:
+            assert [record.id for record in ann.book.open] == [first.id]
+            review = await anext(ann.proposals())
+            assert (review.id, review.arguments) == (first.id, {"text": "a"})
+            await review.reject("unsafe")
+            assert isinstance(await first, Rejected)
+
+
+async def test_a_reviewer_asks_for_the_tool_where_nobody_did() -> None:
+    async with people("bot", "ann", "files") as (bot, ann, files):
+        serve(files)
+        await bot.proposals.propose("tools/call", WRITE, target="files")
+        with awaiting(ann.connection, lambda *_: ann.book.catalogue.tool("files", WRITE["name"])) as known:
+            review = await ann.review()
+            await known
+        assert review.schema == TOOL["inputSchema"]

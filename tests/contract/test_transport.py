@@ -27,7 +27,7 @@ KNOWS_IDS: Final = ("memory", "header", "subprotocol")
 class Reach:
     """Ways into one space, and a way to lose them."""
 
-    def __init__(self, connection: Callable[[str], Connection], cut: Callable[[str], None]) -> None:
+    def __init__(self, connection: Callable[..., Connection], cut: Callable[[str], None]) -> None:
         self.connection = connection
         self.cut = cut
 
@@ -56,8 +56,9 @@ async def reach(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def over_sockets(gateway: Gateway, via: Via = Via.HEADER) -> Reach:
-    def connection(who: str) -> Connection:
-        return Connection(WebSocketTransport(gateway.url, space="demo", token=f"t-{who}", via=via))
+    def connection(who: str, recall: int = 0) -> Connection:
+        transport = WebSocketTransport(gateway.url, space="demo", token=f"t-{who}", via=via)
+        return Connection(transport, recall=recall)
 
     def cut(who: str) -> None:
         for guest in gateway._node.rooms["demo"].guests.values():
@@ -326,3 +327,20 @@ async def test_what_is_larger_than_the_gateway_reads_is_refused_and_the_rest_goe
         assert isinstance(refusals[0], Refused)
         assert refusals[0].why is Refusal.TOO_LARGE
         await say(ann, "and it goes on")
+
+
+@only("memory", "header", "subprotocol")
+async def test_who_asks_for_it_is_told_what_was_shown_before_and_misses_nothing_after_it(
+    reach: Reach,
+) -> None:
+    async with reach.connection("bot") as bot:
+        for n in range(5):
+            await say(bot, f"before-{n}")
+        late = reach.connection("ann", recall=4)
+        view = watched(late)
+        async with late as ann:
+            recalled = [envelope.content["text"] for envelope in ann.recalled if envelope.kind == Kind.CHAT]
+            assert recalled == [f"before-{n}" for n in range(1, 5)]
+            await say(bot, "after")
+            await view.until("after")
+            assert view == ["after"]

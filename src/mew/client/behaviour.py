@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 
 Hook = Callable[..., Any]
 
+_RECALLED: Final = 1_000
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -77,6 +78,11 @@ class Behaviour:
     resume: list[Hook] = field(default_factory=list)
     status: list[Hook] = field(default_factory=list)
     overrides: dict[str, Override] = field(default_factory=dict)
+
+    @property
+    def recalls(self) -> int:
+        """How much of what came before it wants to know: who decides on proposals, those that wait."""
+        return _RECALLED if self.proposals else 0
 
     def override(self, kind: str, function: Override) -> None:
         """

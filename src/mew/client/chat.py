@@ -34,6 +34,12 @@ class ChatRoom:
         self._mine: dict[str, Envelope] = {}
         connection.listen(self._listen, _KINDS)
 
+    def recall(self, shown: Iterable[Envelope]) -> None:
+        """Know of what was said before we came."""
+        self.queue.me = self._connection.session.me
+        for envelope in shown:
+            self._listen(envelope, None)
+
     @property
     def waiting(self) -> tuple[Envelope, ...]:
         """What others said to me or to all, neither acknowledged by me nor cancelled; oldest first."""

@@ -1,13 +1,11 @@
 """Client: somebody in a space, as an application uses it. Everything it does is in the modules beside it."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Literal, Self
 
-from mew.protocol.capability import CapabilitySet
-from mew.protocol.envelope import Envelope, ParticipantId
+from mew.protocol.envelope import Envelope
 
 from .book import ProposalBook
 from .catalogue import Catalogue
@@ -15,8 +13,8 @@ from .chat import About, ChatRoom
 from .connection import Connection
 from .feed import Feed
 from .files import Progress, Saved, Uploaded, save, upload
-from .filters import Filter
 from .management import Granted, Invited, Management, Written, acknowledge_grants
+from .member import Member
 from .outcomes import Strategy
 from .oversight import Oversight
 from .proposals import Proposal, Proposals
@@ -24,16 +22,13 @@ from .reasoning import Reasoning
 from .reasonings import Reasonings
 from .requests import OnProgress, Requests
 from .review import Review, Reviews
-from .roster import Roster
-from .session import Gap, Misconduct
 from .stream import Stream
 from .streams import Streams
-from .subscription import subscribe
 
 __all__ = ["Client"]
 
 
-class Client:
+class Client(Member):
     """Somebody in a space; inside `async with`, connected.
 
     It reconnects by itself, is replayed what it missed, and sends again what was never accepted: the application sees
@@ -41,7 +36,7 @@ class Client:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        super().__init__(connection)
         self.catalogue = Catalogue()
         """What each participant offers, as far as anyone asked."""
         self.book = ProposalBook(self.catalogue)
@@ -61,109 +56,10 @@ class Client:
         self._management = Management(connection)
 
     async def __aenter__(self) -> Self:
-        """Connect.
-
-        Raises:
-            ConnectError: nobody is there, or we are not let in.
-        """
-        await self.connection.__aenter__()
+        await super().__aenter__()
+        self.chats.recall(self.recalled)
+        self._reviews.recall(self.recalled)
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.connection.__aexit__(kind, error, trace)
-
-    # Who and where.
-
-    @property
-    def id(self) -> ParticipantId:
-        """Who I am in the space."""
-        return self.connection.session.me
-
-    @property
-    def space(self) -> str:
-        return self.connection.session.space.id
-
-    @property
-    def capabilities(self) -> CapabilitySet:
-        """What I may send, as the last welcome has it."""
-        return self.connection.session.capabilities
-
-    @property
-    def participants(self) -> Roster:
-        """Who is here, myself included, and what each may send."""
-        return self.connection.session.roster
-
-    @property
-    def connected(self) -> bool:
-        """False while the connection is lost and being made again."""
-        return self.connection.connected
-
-    @property
-    def paused(self) -> bool:
-        """Whether somebody paused me: what I send waits (§3.9.1)."""
-        return self.connection.session.outgoing.paused_until is not None
-
-    @property
-    def gaps(self) -> Sequence[Gap]:
-        """The times without a connection, and whether what was missed has been replayed."""
-        return tuple(self.connection.gaps)
-
-    @property
-    def misconduct(self) -> Mapping[ParticipantId, Misconduct]:
-        """Who sent what had to be dropped, how often, and why the last time (§4.3)."""
-        return dict(self.connection.session.misconduct)
-
-    def can_send(self, kind: str, payload: Any = None, *, to: str | Sequence[str] = ()) -> bool:
-        """Whether my capabilities allow this envelope; matched as the gateway does."""
-        envelope = self.connection.compose(kind, payload, to=to, id="-")
-        return self.connection.session.may(kind, envelope.to, envelope.content)
-
-    # Envelopes.
-
-    async def send(
-        self,
-        kind: str,
-        payload: Any = None,
-        *,
-        to: str | Sequence[str] = (),
-        correlation_id: str | Sequence[str] = (),
-        context: str | None = None,
-        id: str | None = None,
-    ) -> Envelope:
-        """Send an envelope; return it once the gateway has accepted it and everyone is being shown it.
-
-        `payload` is JSON, or one of the structs of `mew.protocol.kinds`. Waits while there is no connection, while it
-        comes too fast, and while paused. Cancelled, it is not sent if it was not yet.
-
-        Raises:
-            Refused: the gateway said no, and why.
-            Disconnected: the connection ended for good.
-        """
-        composed = self.connection.compose(
-            kind, payload, to=to, correlation_id=correlation_id, context=context, id=id
-        )
-        return await self.connection.send(composed)
-
-    def envelopes(
-        self,
-        kind: str | Iterable[str] | None = None,
-        *,
-        sender: str | Iterable[str] | None = None,
-        context: str | None = None,
-        about: str | None = None,
-        to_me: bool = False,
-    ) -> Feed[Envelope]:
-        """The envelopes from now on that fit everything given, one's own included, for `async for`.
-
-        `kind` may have wildcards (`"mcp/*"`). `context` is a path: what is under it fits. `about` is an id that
-        `correlation_id` must have. `to_me`: addressed to me, or to nobody in particular.
-        """
-        wanted = Filter.of(
-            kind=kind, sender=sender, context=context, to=self.id if to_me else None, about=about
-        )
-        return subscribe(self.connection, wanted)
 
     # MCP.
 
@@ -214,7 +110,7 @@ class Client:
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: Sequence[str] = (),
+        reviewers: str | Sequence[str] = (),
         **more: Any,
     ) -> Any:
         """Call a tool and return its value: by a request where I may, by a proposal where I may only propose.
@@ -248,7 +144,7 @@ class Client:
         *,
         target: str | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: Sequence[str] = (),
+        reviewers: str | Sequence[str] = (),
         timeout_s: float = 300.0,
         fallback_s: float = 30.0,
         context: str | None = None,
@@ -268,6 +164,31 @@ class Client:
             fallback_s=fallback_s,
             context=context,
             correlation_id=correlation_id,
+        )
+
+    async def propose_call(
+        self,
+        participant: str,
+        tool: str,
+        /,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        reviewers: str | Sequence[str] = (),
+        timeout_s: float = 300.0,
+        fallback_s: float = 30.0,
+        **more: Any,
+    ) -> Proposal:
+        """Propose that a tool be called, with arguments as in `call`."""
+        params = {"name": tool, "arguments": {**(arguments or {}), **more}}
+        return await self.propose(
+            "tools/call",
+            params,
+            target=participant,
+            strategy=strategy,
+            reviewers=reviewers,
+            timeout_s=timeout_s,
+            fallback_s=fallback_s,
         )
 
     def proposals(self) -> Feed[Review]:

@@ -18,6 +18,7 @@ def connect(
     via: Via = Via.HEADER,
     tls: ssl.SSLContext | None = None,
     first_within_s: float = 0.0,
+    recall: int = 0,
 ) -> Client:
     """Somebody in a space, for `async with`: who that is, the token says.
 
@@ -26,9 +27,11 @@ def connect(
 
     `token` may be a file. `space` may be left out where the gateway serves one. `via` is how the token travels.
     `first_within_s`: how long to go on trying where nobody is there yet; once connected, it reconnects by itself.
+    `recall`: how many of the last envelopes of the space to look at first, so that proposals and chats that wait
+    since before are known (`me.recalled` has them).
 
     Raises:
         ValueError: the URL is not one of a gateway, or has a token in it.
     """
     transport = WebSocketTransport(url, space=space, token=token, via=via, tls=tls)
-    return Client(Connection(transport, first_within_s=first_within_s))
+    return Client(Connection(transport, first_within_s=first_within_s, recall=recall))

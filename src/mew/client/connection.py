@@ -49,8 +49,11 @@ _BAD_WELCOME: Final = 1002
 class Connection:
     """Inside `async with`, somebody in a space. Everything here belongs to one event loop."""
 
-    def __init__(self, transport: Transport, *, first_within_s: float = 0.0) -> None:
-        """`first_within_s`: how long to go on trying to connect for the first time, where that may help."""
+    def __init__(self, transport: Transport, *, first_within_s: float = 0.0, recall: int = 0) -> None:
+        """`first_within_s`: how long to go on trying to connect for the first time, where that may help.
+
+        `recall`: how many of the envelopes that were shown before are wanted.
+        """
         self.session = Session()
         self.pressure = Pressure()
         self.gaps: list[Gap] = []
@@ -63,6 +66,7 @@ class Connection:
         self._transport = transport
         self._dialler = Dialler(transport, self.session)
         self._first_within_s = first_within_s
+        self._recall = recall
         self._link: Link | None = None
         self._over: Disconnected | None = None
         self._answers = Answers()
@@ -87,7 +91,7 @@ class Connection:
         self.ended = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
-            link, welcome = await self._dialler.first(self._first_within_s)
+            link, welcome = await self._dialler.first(self._first_within_s, self._recall)
             self._link = link
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(self._tasks.create_task(self._run(link, welcome)).cancel)
@@ -105,6 +109,11 @@ class Connection:
         for task in tuple(self._beside):
             task.cancel()
         await self._stack.aclose()
+
+    @property
+    def recalled(self) -> Sequence[Envelope]:
+        """What was shown before we came, oldest first; nobody who listens is told of it."""
+        return tuple(self._dialler.recalled)
 
     @property
     def connected(self) -> bool:

@@ -3,9 +3,12 @@
 import asyncio
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
+from mew.protocol.codec import decode
+from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import ProtocolError
 
 from .errors import ConnectError
@@ -28,11 +31,13 @@ class Dialler:
     def __init__(self, transport: Transport, session: Session) -> None:
         self._transport = transport
         self._session = session
+        self.recalled: list[Envelope] = []
+        """What was shown before the first connection, oldest first, where that was asked for."""
         self._delays = _delays()
         self._connected_s = 0.0
 
-    async def first(self, within_s: float) -> tuple[Link, Arrived]:
-        """At once; and for so long again and again, where that may help.
+    async def first(self, within_s: float, recall: int = 0) -> tuple[Link, Arrived]:
+        """At once; and for so long again and again, where that may help. `recall`: with so many that came before.
 
         Raises:
             ConnectError: nobody is there, or we are not let in.
@@ -41,6 +46,8 @@ class Dialler:
         deadline_s = loop.time() + within_s
         while True:
             try:
+                if recall:
+                    self._recall(await self._transport.recall(recall))
                 return await self._connect()
             except ConnectError as error:
                 delay_s = next(delays)
@@ -68,6 +75,14 @@ class Dialler:
                     raise
                 _log.info("not connected yet: %s", error)
         raise AssertionError("the delays have ended")
+
+    def _recall(self, shown: Iterable[bytes]) -> None:
+        """What comes over the connection goes on where these end."""
+        self.recalled = []
+        for received in shown:
+            with suppress(ProtocolError):
+                self.recalled.append(decode(received))
+        self._session.after = EnvelopeId(self.recalled[-1].id) if self.recalled else None
 
     async def _connect(self) -> tuple[Link, Arrived]:
         link = await self._transport.open(self._session.after)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from mew.protocol.envelope import EnvelopeId
@@ -84,8 +84,9 @@ Enter = Callable[[MemoryLink, EnvelopeId | None], Awaitable[None]]
 class MemoryTransport:
     """Links that `enter` puts a peer at the other end of; it raises ConnectError where it does not."""
 
-    def __init__(self, enter: Enter) -> None:
+    def __init__(self, enter: Enter, history: Callable[[], Sequence[bytes]] = tuple) -> None:
         self._enter = enter
+        self._history = history
         self.link: MemoryLink | None = None
         """The one that was opened last."""
 
@@ -93,6 +94,9 @@ class MemoryTransport:
         self.link = MemoryLink()
         await self._enter(self.link, after)
         return self.link
+
+    async def recall(self, limit: int) -> Sequence[bytes]:
+        return self._history()[-limit:]
 
     async def close(self) -> None:
         """Nothing is shared."""

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -163,11 +164,14 @@ class Participant(Toolbox):
             Disconnected: it was put out.
             ValueError: the URL is not one of a gateway, or has a token in it.
         """
-        run_program(
-            lambda: self._run(
-                connect(url, space=space, token=token, via=via, tls=tls, first_within_s=float("inf"))
+
+        async def main() -> None:
+            recall = self._behaviour.recalls
+            await self._run(
+                connect(url, space=space, token=token, via=via, tls=tls, first_within_s=inf, recall=recall)
             )
-        )
+
+        run_program(main)
 
     async def serve(self, client: Client) -> None:
         """Answer as a client that is connected, until that ends, `stop` is called or somebody shuts us down (§3.9.10).

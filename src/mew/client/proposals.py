@@ -51,11 +51,11 @@ class Proposals:
         *,
         target: str | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: Sequence[str] = (),
+        reviewers: str | Sequence[str] = (),
         timeout_s: float = _PROPOSAL_S,
         fallback_s: float = _FALLBACK_S,
         context: str | None = None,
-        correlation_id: Sequence[str] = (),
+        correlation_id: str | Sequence[str] = (),
     ) -> "Proposal":
         """Propose an MCP request that somebody else may make; returns once everyone is being shown it.
 
@@ -68,6 +68,7 @@ class Proposals:
             Unanswered: the gateway did not accept it in time.
             Disconnected: the connection ended for good.
         """
+        reviewers = (reviewers,) if isinstance(reviewers, str) else tuple(reviewers)
         if bool(reviewers) is not (strategy in _NAMED):
             raise ValueError(
                 f"strategy {strategy.value!r} {'takes no' if reviewers else 'needs'} reviewers: "
@@ -78,11 +79,11 @@ class Proposals:
             params=deepcopy(params),  # it may be sent again
             target=target,
             strategy=strategy,
-            reviewers=tuple(reviewers),
+            reviewers=reviewers,
             timeout_s=timeout_s,
             fallback_s=fallback_s,
             context=context,
-            correlation_id=tuple(correlation_id),
+            correlation_id=(correlation_id,) if isinstance(correlation_id, str) else tuple(correlation_id),
         )
         pursuit = Pursuit(self._connection, self._book.catalogue, plan)
         self._alive.add(pursuit)
@@ -98,7 +99,7 @@ class Proposals:
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: Sequence[str] = (),
+        reviewers: str | Sequence[str] = (),
         context: str | None = None,
         correlation_id: Sequence[str] = (),
     ) -> Any:

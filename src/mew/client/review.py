@@ -1,17 +1,20 @@
 """The reviewer's side: what waits for a decision, what it would do, and the decision (§3.2.1, §3.3.2, design §5)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any, Final
 from weakref import WeakKeyDictionary
+
+from msgspec import UNSET
 
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpProposal, Presence, Welcome
 
 from .book import ProposalBook
 from .connection import Connection
-from .errors import AlreadyDecided
+from .errors import AlreadyDecided, MewError
 from .feed import Feed
 from .offer import Tool
 from .outcome import Target, names_in
@@ -45,6 +48,7 @@ class Reviews:
         self._connection = connection
         self._requests = requests
         self._feeds: WeakKeyDictionary[Feed[Review], set[str]] = WeakKeyDictionary()
+        self._asked: set[str] = set()
         connection.listen(self._listen, _HEARD)
 
     def proposals(self) -> Feed["Review"]:
@@ -56,6 +60,11 @@ class Reviews:
         self._feeds[feed] = set()
         self._offer(feed)
         return feed
+
+    def recall(self, shown: Iterable[Envelope]) -> None:
+        """Know of what was proposed and decided before we came."""
+        for envelope in shown:
+            self.book.apply_all(envelope, datetime.now(UTC) if envelope.ts is UNSET else envelope.ts)
 
     def review(self, id: str) -> "Review":
         """One proposal, be it open or not.
@@ -86,7 +95,22 @@ class Reviews:
 
         for record in self.book.for_reviewer(self._connection.session.me, is_new):
             shown.add(record.id)
+            self._learn_tool(record)
             feed.offer(Review(self._connection, self.book, self._requests, record))
+
+    def _learn_tool(self, record: ProposalRecord) -> None:
+        """Ask who is to carry it out for its tools, once, where nobody did: a preview is worth little without."""
+        target, session = record.target, self._connection.session
+        if not isinstance(target, str) or target in self._asked or target not in session.roster:
+            return
+        self._asked.add(target)
+        known = record.tool_name is None or self.book.catalogue.tool(target, record.tool_name) is not None
+        if not known and session.may(Kind.MCP_REQUEST, [target], operation("tools/list", {})):
+            self._connection.spawn(self._list_tools(target))
+
+    async def _list_tools(self, target: str) -> None:
+        with suppress(MewError):
+            await self._requests.listing(target, "tools")
 
     def _may_decide(self, record: ProposalRecord) -> bool:
         session = self._connection.session

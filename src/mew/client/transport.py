@@ -1,5 +1,6 @@
 """The port: how a client reaches its space."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from mew.protocol.envelope import EnvelopeId
@@ -49,6 +50,13 @@ class Transport(Protocol):
 
         Raises:
             ConnectError: no connection; it says whether another attempt may do better.
+        """
+
+    async def recall(self, limit: int) -> Sequence[bytes]:
+        """The last envelopes of the space, oldest first; none where the gateway does not tell.
+
+        Raises:
+            ConnectError: the gateway cannot be reached.
         """
 
     async def close(self) -> None:

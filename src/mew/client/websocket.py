@@ -1,16 +1,19 @@
 """The transport over WebSocket (§5.2), with aiohttp."""
 
 import ssl
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Final, Literal
 
 import aiohttp
 from aiohttp import WSMsgType
+from msgspec import Raw, Struct
 from yarl import URL
 
 from mew.protocol.envelope import PROTOCOL, EnvelopeId
-from mew.protocol.json import encode_json
+from mew.protocol.errors import ProtocolError
+from mew.protocol.json import decode_payload, encode_json
 
 from .errors import ConnectError
 from .transport import LinkClosed
@@ -23,6 +26,8 @@ _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 2.0
 _ALIVE_S: Final = 30.0
 _SCHEMES: Final = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
+_HTTP: Final = {"ws": "http", "wss": "https"}
+_PAGE_ENVELOPES: Final = 1_000
 _COME_BACK_STATUSES: Final = frozenset({408, 425, 429})
 _ABNORMAL: Final = 1006
 
@@ -60,10 +65,8 @@ class WebSocketTransport:
         self._http: aiohttp.ClientSession | None = None
 
     async def open(self, after: EnvelopeId | None) -> "WebSocketLink":
-        if self._http is None:
-            self._http = aiohttp.ClientSession()
         try:
-            socket = await self._connect(self._http, after)
+            socket = await self._connect(self._session(), after)
             if self._via is Via.FIRST_FRAME:
                 join = {"type": "join", "protocol": PROTOCOL, "space": self._space, "token": self._secret()}
                 said = {name: value for name, value in join.items() if value is not None}
@@ -74,10 +77,44 @@ class WebSocketTransport:
             raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
         return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME)
 
+    async def recall(self, limit: int) -> Sequence[bytes]:
+        """Over HTTP, page after page (`GET /spaces/{space}/envelopes`)."""
+        if self._space is None:
+            return ()
+        where = self._url.with_scheme(_HTTP[self._url.scheme]).with_path(f"/spaces/{self._space}/envelopes")
+        newest_first: list[bytes] = []
+        query = {"order": "desc"}
+        while len(newest_first) < limit:
+            query["limit"] = str(min(limit - len(newest_first), _PAGE_ENVELOPES))
+            page = await self._page(where.with_query(query))
+            newest_first += [bytes(envelope) for envelope in page.envelopes]
+            if page.next is None:
+                break
+            query["before"] = page.next
+        return newest_first[::-1]
+
+    async def _page(self, where: URL) -> "_Page":
+        secret = self._secret()
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        try:
+            async with self._session().get(where, headers=headers, ssl=self._tls or True) as answer:
+                if (
+                    answer.status != 200
+                ):  # another make of gateway, or one that will say at the door what is wrong
+                    return _Page()
+                return decode_payload(Raw(await answer.read()), _Page)
+        except (aiohttp.ClientError, OSError, ProtocolError) as error:
+            raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
+
     async def close(self) -> None:
         if self._http is not None:
             await self._http.close()
             self._http = None
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = aiohttp.ClientSession()
+        return self._http
 
     async def _connect(
         self, http: aiohttp.ClientSession, after: EnvelopeId | None
@@ -131,6 +168,11 @@ class WebSocketTransport:
         }.get(error.status, f"the gateway answered with HTTP status {error.status}")
         come_back = error.status in _COME_BACK_STATUSES or error.status >= 500
         return ConnectError(f"{self._where}: {said}", come_back=come_back, status=error.status)
+
+
+class _Page(Struct, frozen=True):
+    envelopes: list[Raw] = []
+    next: str | None = None
 
 
 class WebSocketLink:

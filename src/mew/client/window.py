@@ -124,7 +124,7 @@ class Window:
             await self._caught_up(WINDOW_BYTES)
 
     async def settled(self) -> None:
-        """Wait until everybody waited for has all that was sent; whom it is for, has a second to say that it saves it."""
+        """Wait until everybody waited for has all that was sent; whom it is for has a second to begin with it."""
         if self._stream.target is not None:
             await self._first_ack()
         if self._late(0):
