@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check quick lint format schemas bench constraints clean
+.PHONY: run test check quick lint format schemas stub bench constraints clean
 
 run: $(READY)
 	@$(BIN)/python scripts/demo.py
@@ -28,6 +28,9 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+stub: $(READY)
+	$(BIN)/python scripts/sync_stub.py
 
 schemas: $(READY)
 	$(BIN)/python scripts/schemas.py

@@ -24,6 +24,7 @@ PUBLIC = [
     "Absent",
     "AlreadyDecided",
     "Call",
+    "Cancelled",
     "Client",
     "ConnectError",
     "Corrupt",
@@ -32,6 +33,8 @@ PUBLIC = [
     "EnvelopeMemory",
     "Fulfilled",
     "Image",
+    "InvalidArguments",
+    "InvalidCapability",
     "Lagged",
     "MewError",
     "NotFulfilled",
@@ -51,6 +54,7 @@ PUBLIC = [
     "Via",
     "Withdrawn",
     "connect",
+    "connect_sync",
     "safe_name",
 ]
 NOT_OURS = {"__pycache__", "node_modules", "build", "dist", "results"}

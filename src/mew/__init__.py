@@ -11,6 +11,7 @@
 
     calc.run("ws://localhost:8080", space="demo", token=...)
 
+`Participant` answers; `connect` gives a `Client` that acts, `connect_sync` the same without `async`. Errors are all
 under `MewError`. `mew.testing` has a space for tests, `mew.protocol.kinds` the payload of each kind.
 """
 
@@ -39,13 +40,17 @@ from mew.client.participant import Participant
 from mew.client.results import Image, ToolResult
 from mew.client.retention import EnvelopeMemory
 from mew.client.review import Review
+from mew.client.sync import Cancelled, connect_sync
+from mew.client.validation import InvalidArguments
 from mew.client.websocket import Via
 from mew.protocol.envelope import Envelope
+from mew.protocol.errors import InvalidCapability
 
 __all__ = [
     "Absent",
     "AlreadyDecided",
     "Call",
+    "Cancelled",
     "Client",
     "ConnectError",
     "Corrupt",
@@ -54,6 +59,8 @@ __all__ = [
     "EnvelopeMemory",
     "Fulfilled",
     "Image",
+    "InvalidArguments",
+    "InvalidCapability",
     "Lagged",
     "MewError",
     "NotFulfilled",
@@ -73,5 +80,6 @@ __all__ = [
     "Via",
     "Withdrawn",
     "connect",
+    "connect_sync",
     "safe_name",
 ]

@@ -42,9 +42,7 @@ async def a_table() -> AsyncIterator[Table]:
 def heard(connection: Connection, kind: str) -> list[Envelope]:
     """From here on, what of this kind arrives."""
     envelopes: list[Envelope] = []
-    connection.listen(
-        lambda envelope, payload: envelopes.append(envelope) if envelope.kind == kind else None
-    )
+    connection.listen(lambda envelope, payload: envelopes.append(envelope) if envelope.kind == kind else None)
     return envelopes
 
 

@@ -151,9 +151,7 @@ async def test_a_grant_waits_no_longer_for_who_has_left() -> None:
     async with asyncio.timeout(5), Space(HOLDINGS) as space:
         bot = space.connection("bot")
         async with bot, space.connection("ann") as ann:
-            bot.listen(
-                lambda envelope, payload: space.cut("bot") if envelope.kind == Kind.GRANT else None
-            )
+            bot.listen(lambda envelope, payload: space.cut("bot") if envelope.kind == Kind.GRANT else None)
             granted = await Management(ann).grant("bot", "mcp/proposal", ack_within_s=60)
             assert not granted.acknowledged
 

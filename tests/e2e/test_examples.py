@@ -47,9 +47,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    yield from desk_in(tmp_path_factory.mktemp("desk"))
+
+
+@pytest.fixture
+def own_desk(tmp_path: Path) -> Iterator[Gateway]:
+    """One on which nothing was proposed yet."""
+    yield from desk_in(tmp_path)
+
+
+def desk_in(folder: Path) -> Iterator[Gateway]:
     participants = {who: {"capabilities": held} for who, held in CAPABILITIES.items()}
     config = {"space": {"id": "desk"}, "participants": participants}
-    with run_gateway(tmp_path_factory.mktemp("desk"), config) as running:
+    with run_gateway(folder, config) as running:
         yield running
 
 
@@ -254,7 +264,7 @@ async def test_the_reasoner_is_stopped_by_anyone(desk: Gateway) -> None:
         assert (await ann.reasonings.cancel(start.id)).context == start.id  # too late, and no harm
 
 
-async def test_the_orchestrator_learns_from_its_supervisor(desk: Gateway, tmp_path: Path) -> None:  # §9.4
+async def test_the_orchestrator_learns_from_its_supervisor(own_desk: Gateway, tmp_path: Path) -> None:  # §9.4
     worker = mew.Participant("worker")
 
     @worker.tool
@@ -263,10 +273,10 @@ async def test_the_orchestrator_learns_from_its_supervisor(desk: Gateway, tmp_pa
         return (tmp_path / name).write_text(text)
 
     async with (
-        connect(desk, "worker") as working,
-        connect(desk, "bot") as bot,
-        connect(desk, "supervisor") as supervisor,
-        running(desk, "orchestrator", "orchestrator", "supervisor"),
+        connect(own_desk, "worker") as working,
+        connect(own_desk, "bot") as bot,
+        connect(own_desk, "supervisor") as supervisor,
+        running(own_desk, "orchestrator", "orchestrator", "supervisor"),
         asyncio.timeout(2 * WITHIN_S),
         asyncio.TaskGroup() as tasks,
     ):
@@ -300,11 +310,11 @@ async def test_the_orchestrator_learns_from_its_supervisor(desk: Gateway, tmp_pa
         await serving
 
 
-async def test_the_orchestrator_rejects_what_its_supervisor_rejects(desk: Gateway) -> None:  # §9.4
+async def test_the_orchestrator_rejects_what_its_supervisor_rejects(own_desk: Gateway) -> None:  # §9.4
     async with (
-        connect(desk, "bot") as bot,
-        connect(desk, "supervisor") as supervisor,
-        running(desk, "orchestrator", "orchestrator", "supervisor"),
+        connect(own_desk, "bot") as bot,
+        connect(own_desk, "supervisor") as supervisor,
+        running(own_desk, "orchestrator", "orchestrator", "supervisor"),
         asyncio.timeout(WITHIN_S),
     ):
         await joins(supervisor, "orchestrator")

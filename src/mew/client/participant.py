@@ -1,6 +1,7 @@
 """Participant: somebody who answers. Functions become tools, and §3.9 is looked after."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable, Iterable
 from math import inf
@@ -11,6 +12,7 @@ from .behaviour import Behaviour, Handler
 from .client import Client
 from .connecting import connect
 from .control import Override
+from .errors import ConnectError, Disconnected
 from .program import run_program
 from .retention import Memory, NoMemory
 from .server import McpServer
@@ -19,6 +21,8 @@ from .toolbox import Toolbox
 from .websocket import Via
 
 __all__ = ["Participant"]
+
+_log = logging.getLogger(__name__)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -157,13 +161,15 @@ class Participant(Toolbox):
     ) -> None:
         """Connect, and answer until it is shut down or interrupted: blocks, and ends well on Ctrl-C and SIGTERM.
 
-        It goes on trying where a gateway is not there yet or not there any more.
+        It goes on trying where a gateway is not there yet or not there any more, and says so on stderr, unless the
+        program has set up `logging` itself. A program that wants to decide more calls `serve`.
 
         Raises:
-            ConnectError: it is not let in.
-            Disconnected: it was put out.
+            SystemExit: it is not let in, or was put out; the message says why.
             ValueError: the URL is not one of a gateway, or has a token in it.
         """
+        if not logging.getLogger().handlers:
+            logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
 
         async def main() -> None:
             recall = self._behaviour.recalls
@@ -171,7 +177,10 @@ class Participant(Toolbox):
                 connect(url, space=space, token=token, via=via, tls=tls, first_within_s=inf, recall=recall)
             )
 
-        run_program(main)
+        try:
+            run_program(main)
+        except (ConnectError, Disconnected) as error:
+            raise SystemExit(f"{self.name}: {error}") from error
 
     async def serve(self, client: Client) -> None:
         """Answer as a client that is connected, until that ends, `stop` is called or somebody shuts us down (§3.9.10).
@@ -211,6 +220,7 @@ class Participant(Toolbox):
 
     async def _run(self, client: Client) -> None:
         async with client:
+            _log.info("%s is %s in space %s", self.name, client.id, client.space)
             await self.serve(client)
 
     def _changed(self, what: Literal["tools", "resources", "prompts"]) -> None:
