@@ -1,7 +1,7 @@
-"""Write src/mew/client/sync.pyi: the types of the synchronous face, made of the classes that it stands for.
+"""Write src/mew/client/blocking/sync.pyi: the types of the synchronous face, made of the classes that it stands for.
 
-`mew.client.sync` names those classes. What is awaited there returns here; names and types stay what they are, as each
-class of the face has the name of the one it stands for.
+`mew.client.blocking.sync` names those classes. What is awaited there returns here; names and types stay what they
+are, as each class of the face has the name of the one it stands for.
 """
 
 import ast
@@ -17,8 +17,8 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from mew.client import sync
-from mew.client.proxy import FACES, Face, spoken
+from mew.client.blocking import sync
+from mew.client.blocking.proxy import FACES, Face, spoken
 
 __all__ = ["STUB", "stub"]
 
@@ -157,7 +157,7 @@ class _Source(ast.NodeTransformer):
         """That it is a value, and holds nothing that belongs to the loop.
 
         Raises:
-            TypeError: it does; then `mew.client.sync` needs a class for that.
+            TypeError: it does; then `mew.client.blocking.sync` needs a class for that.
         """
         for part in _parts(known):
             is_value = issubclass(part, _VALUES) or _is_frozen(part) or self._module is sync

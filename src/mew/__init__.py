@@ -15,7 +15,7 @@
 under `MewError`. `mew.testing` has a space for tests, `mew.protocol.kinds` the payload of each kind.
 """
 
-from mew.client.call import Call
+from mew.client.blocking.sync import Cancelled, connect_sync
 from mew.client.client import Client
 from mew.client.connecting import connect
 from mew.client.errors import (
@@ -34,15 +34,15 @@ from mew.client.errors import (
     Unanswered,
     Uncertain,
 )
-from mew.client.files import safe_name
-from mew.client.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
-from mew.client.participant import Participant
-from mew.client.results import Image, ToolResult
-from mew.client.retention import EnvelopeMemory
-from mew.client.review import Review
-from mew.client.sync import Cancelled, connect_sync
-from mew.client.validation import InvalidArguments
-from mew.client.websocket import Via
+from mew.client.mcp.call import Call
+from mew.client.mcp.results import Image, ToolResult
+from mew.client.mcp.validation import InvalidArguments
+from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
+from mew.client.proposals.review import Review
+from mew.client.serving.participant import Participant
+from mew.client.serving.retention import EnvelopeMemory
+from mew.client.streams.files import safe_name
+from mew.client.wire.websocket import Via
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import InvalidCapability
 

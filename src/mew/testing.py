@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mew.client.client import Client
-from mew.client.connection import Connection
-from mew.client.memory import MemoryLink, MemoryTransport
-from mew.client.participant import Participant
+from mew.client.serving.participant import Participant
+from mew.client.wire.connection import Connection
+from mew.client.wire.memory import MemoryLink, MemoryTransport
 from mew.gateway.outbox import Outbox
 from mew.gateway.rate import Bucket
 from mew.gateway.room import Room

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 
 from mew import testing
-from mew.client.connection import Connection
 from mew.client.errors import ConnectError, Disconnected, Refused, Uncertain
-from mew.client.feed import HIGH
-from mew.client.websocket import Via, WebSocketTransport
+from mew.client.wire.connection import Connection
+from mew.client.wire.feed import HIGH
+from mew.client.wire.websocket import Via, WebSocketTransport
 from mew.gateway.config import load_config
 from mew.gateway.server import Gateway
 from mew.protocol.envelope import Envelope

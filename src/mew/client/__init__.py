@@ -1,9 +1,12 @@
 """The SDK: somebody in a space. Knows the protocol, not the server.
 
-From the wire up:
-
-- `transport`    the port;  `websocket`, `memory`  its two kinds
-- `outgoing`, `roster`, `session`  PURE: what is on its way, who is here, what each message means
-- `feed`         bounded iterations;  `connection`  reconnects, resends, dispatches
-- `client`       Client: what an application uses
+- `wire`         one lasting connection: in order, nothing lost, nothing twice
+- `member`       being in a space: who I am, who is here, envelopes in and out
+- `client`       Client: what an application uses;  `connecting`  how it comes by one
+- `mcp`          tools from functions, and requests to others
+- `proposals`    propose, review, and the book of all proposals
+- `talk`         chat and reasoning;  `streams`  data and files
+- `management`   grant, revoke, invite, kick;  `oversight`  pause, resume and ask others
+- `serving`      Participant: somebody who answers;  `blocking`  the same client without async
+- `errors`       what can go wrong;  `bounded`  what keeps memories small
 """

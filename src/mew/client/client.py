@@ -7,23 +7,23 @@ from typing import Any, Literal, Self
 
 from mew.protocol.envelope import Envelope
 
-from .book import ProposalBook
-from .catalogue import Catalogue
-from .chat import About, ChatRoom
-from .connection import Connection
-from .feed import Feed
-from .files import Progress, Saved, Uploaded, save, upload
 from .management import Granted, Invited, Management, Written, acknowledge_grants
+from .mcp.requests import OnProgress, Requests
 from .member import Member
-from .outcomes import Strategy
 from .oversight import Oversight
-from .proposals import Proposal, Proposals
-from .reasoning import Reasoning
-from .reasonings import Reasonings
-from .requests import OnProgress, Requests
-from .review import Review, Reviews
-from .stream import Stream
-from .streams import Streams
+from .proposals.book import ProposalBook
+from .proposals.catalogue import Catalogue
+from .proposals.outcomes import Strategy
+from .proposals.propose import Proposal, Proposals
+from .proposals.review import Review, Reviews
+from .streams.files import Progress, Saved, Uploaded, save, upload
+from .streams.stream import Stream
+from .streams.streams import Streams
+from .talk.chat import About, ChatRoom
+from .talk.reasoning import Reasoning
+from .talk.reasonings import Reasonings
+from .wire.connection import Connection
+from .wire.feed import Feed
 
 __all__ = ["Client"]
 

@@ -4,8 +4,8 @@ import ssl
 from pathlib import Path
 
 from .client import Client
-from .connection import Connection
-from .websocket import Via, WebSocketTransport
+from .wire.connection import Connection
+from .wire.websocket import Via, WebSocketTransport
 
 __all__ = ["connect"]
 

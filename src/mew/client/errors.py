@@ -24,7 +24,7 @@ from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Problem
 
 if TYPE_CHECKING:
-    from .outcomes import Outcome
+    from .proposals.outcomes import Outcome
 
 __all__ = [
     "Absent",

@@ -11,9 +11,9 @@ from mew.protocol.capability import Capability
 from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.kinds import Acknowledgement, Grant, Invite, InviteAck, Kick, Kind, Revoke
 
-from .awaiting import answered, awaiting, gone
-from .connection import Connection
 from .errors import Unanswered
+from .wire.awaiting import answered, awaiting, gone
+from .wire.connection import Connection
 
 __all__ = ["Granted", "Invited", "Management", "Written", "acknowledge_grants"]
 

@@ -7,12 +7,12 @@ from typing import Any, Self
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import Envelope, ParticipantId
 
-from .connection import Connection
-from .feed import Feed
-from .filters import Filter
-from .roster import Roster
-from .session import Gap, Misconduct
-from .subscription import subscribe
+from .wire.connection import Connection
+from .wire.feed import Feed
+from .wire.filters import Filter
+from .wire.roster import Roster
+from .wire.session import Gap, Misconduct
+from .wire.subscription import subscribe
 
 __all__ = ["Member"]
 

@@ -8,9 +8,9 @@ from msgspec import UNSET, UnsetType
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Compact, CompactDone, Forget, Kind, Nothing, Pause, Reason, RequestStatus
 
-from .awaiting import answered, awaiting, gone
-from .connection import Connection
 from .errors import Absent
+from .wire.awaiting import answered, awaiting, gone
+from .wire.connection import Connection
 
 __all__ = ["Oversight"]
 

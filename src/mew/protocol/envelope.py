@@ -10,7 +10,15 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from .errors import ProtocolError, Refusal
 from .json import decode_json, decode_payload
 
-__all__ = ["GATEWAY", "NO_PAYLOAD", "PROTOCOL", "Envelope", "EnvelopeId", "ParticipantId", "is_participant_id"]
+__all__ = [
+    "GATEWAY",
+    "NO_PAYLOAD",
+    "PROTOCOL",
+    "Envelope",
+    "EnvelopeId",
+    "ParticipantId",
+    "is_participant_id",
+]
 
 ParticipantId = NewType("ParticipantId", str)
 EnvelopeId = NewType("EnvelopeId", str)

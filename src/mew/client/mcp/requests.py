@@ -1,0 +1,291 @@
+"""Asking another participant: MCP requests, and the answers to them (§3.1).
+
+An answer is taken only from whom the request was addressed to, naming the request (design §3.18).
+"""
+
+import asyncio
+import difflib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final, TypeGuard
+
+from msgspec import UNSET
+
+from mew.client.errors import Absent, Disconnected, Refused, RpcError, Unanswered
+from mew.client.wire.awaiting import answered, awaiting, gone
+from mew.client.wire.connection import Connection
+from mew.protocol.capability import short_form
+from mew.protocol.envelope import Envelope, EnvelopeId
+from mew.protocol.errors import Refusal
+from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Problem
+
+__all__ = ["OnProgress", "Requests", "lacking", "operation"]
+
+OnProgress = Callable[[float, float | None, str | None], None]
+"""Told how far the work is, how much there is in all, and a sentence about it, as far as known. Must not wait."""
+
+_PAGES_MAX: Final = 1_000
+_JOIN_S: Final = 5.0
+_SHOWN_MAX: Final = 8
+_HEARD: Final = (Kind.MCP_RESPONSE, Kind.MCP_REQUEST, Kind.PRESENCE)
+_NOT_CANCELLABLE: Final = "initialize"  # by MCP
+
+
+class Requests:
+    """Any number of requests at a time, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        # Not from 1: a second connection of ours must not cancel what the first asked for.
+        self._numbers = count(secrets.randbits(31))
+        self._pending: dict[str, _Pending] = {}
+        self._watched: asyncio.Future[Disconnected] | None = None
+        connection.listen(self._listen, _HEARD)
+
+    async def request(
+        self,
+        to: str | Sequence[str],
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout_s: float = 60.0,
+        on_progress: OnProgress | None = None,
+        context: str | None = None,
+        correlation_id: Sequence[str] = (),
+    ) -> Any:
+        """Ask a participant, and return the JSON-RPC `result`; of several that are asked, the first that answers.
+
+        Cancelled or out of time, it tells the addressee that no answer is wanted any more, where it may. Who is not
+        here is waited for, up to 5 seconds; who leaves may come back and answer.
+
+        Raises:
+            RpcError: the answer is an error.
+            Absent: nobody of that name is in the space.
+            Unanswered: no answer came in time.
+            Refused: the gateway said no.
+            Disconnected: the connection ended for good.
+        """
+        deadline_s = asyncio.get_running_loop().time() + timeout_s
+        addressees = (to,) if isinstance(to, str) else tuple(to)
+        await self.present(*addressees, within_s=timeout_s)
+        number = next(self._numbers)
+        if on_progress is not None:
+            params = _with_progress_token(params or {}, number)
+        payload = {"jsonrpc": "2.0", "id": number, **operation(method, params)}
+        envelope = self._connection.compose(
+            Kind.MCP_REQUEST, payload, to=addressees, correlation_id=correlation_id, context=context
+        )
+        pending = _Pending(envelope, method, number, on_progress)
+        with self._awaited(pending):
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    await self._connection.send(envelope)
+                    pending.accepted = True
+                    response = await pending.answer
+            except TimeoutError:
+                self._cancel(pending, "no answer in time")
+                raise Unanswered(self._missing(pending, timeout_s)) from None
+            except asyncio.CancelledError:
+                self._cancel(pending, "no longer wanted")
+                raise
+        return _result(response)
+
+    async def listing(self, to: str, what: str) -> list[dict[str, Any]]:
+        """All `tools`, `resources` or `prompts` that a participant lists, page after page."""
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        for _ in range(_PAGES_MAX):
+            page = await self.request(to, f"{what}/list", params)
+            found += page.get(what, ())
+            if page.get("nextCursor") is None:
+                break
+            params = {"cursor": page["nextCursor"]}
+        return found
+
+    async def notify(
+        self,
+        to: str | None,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        context: str | None = None,
+        correlation_id: Sequence[str] = (),
+    ) -> None:
+        """Send an MCP notification to one participant, or to everyone; returns once it was accepted.
+
+        Raises:
+            Refused: the gateway said no.
+            Disconnected: the connection ended for good.
+        """
+        addressees = () if to is None else (to,)
+        payload = {"jsonrpc": "2.0", **operation(method, params)}
+        await self._connection.send(
+            self._connection.compose(
+                Kind.MCP_REQUEST, payload, to=addressees, correlation_id=correlation_id, context=context
+            )
+        )
+
+    async def present(self, *who: str, within_s: float = _JOIN_S) -> None:
+        """Return when all of them are in the space: at once, or when they join within that time, 5 seconds at most.
+
+        Raises:
+            Absent: one is not; with the nearest name, or who is there.
+            Disconnected: the connection ended for good.
+        """
+        connection = self._connection
+
+        def missing() -> list[str]:
+            return [name for name in who if gone(connection, name)]
+
+        if not missing():
+            return
+        with awaiting(connection, lambda *_: None if missing() else True) as joined:
+            try:
+                await answered(joined, min(within_s, _JOIN_S), "they did not join")
+            except Unanswered:
+                raise Absent(_absence(missing()[0], list(connection.session.roster))) from None
+
+    @contextmanager
+    def _awaited(self, pending: "_Pending") -> Iterator[None]:
+        connection = self._connection
+        if self._watched is not connection.ended:
+            self._watched = connection.ended
+            self._watched.add_done_callback(self._over)
+        self._pending[pending.envelope.id] = pending
+        try:
+            with connection.expecting():
+                yield
+        finally:
+            del self._pending[pending.envelope.id]
+            pending.answer.cancel()
+
+    def _over(self, ended: asyncio.Future[Disconnected]) -> None:
+        if not ended.cancelled():
+            why = ended.result()
+            for pending in self._pending.values():
+                if not pending.answer.done():
+                    pending.answer.set_exception(Disconnected(why.code, why.reason))
+                    pending.answer.exception()  # `send` may have raised it first
+
+    def _listen(self, envelope: Envelope, payload: Any) -> None:
+        if not self._pending:
+            return
+        match payload:
+            case McpResponse():
+                for envelope_id in envelope.correlation_id:
+                    pending = self._pending.get(envelope_id)
+                    if pending is not None and pending.is_from(envelope) and not pending.answer.done():
+                        pending.answer.set_result(payload)
+            case McpRequest(method="notifications/progress", params=dict(params)):
+                self._progressed(envelope, params)
+            case Presence(event="leave", participant=participant):
+                for pending in self._pending.values():
+                    pending.has_left = pending.has_left or participant.id in pending.envelope.to
+
+    def _progressed(self, envelope: Envelope, params: dict[str, Any]) -> None:
+        token, done = params.get("progressToken"), params.get("progress")
+        total, message = params.get("total"), params.get("message")
+        if not _is_number(done):
+            return
+        for pending in tuple(self._pending.values()):
+            if pending.on_progress is not None and pending.number == token and pending.is_from(envelope):
+                pending.on_progress(
+                    done, total if _is_number(total) else None, message if isinstance(message, str) else None
+                )
+
+    def _cancel(self, pending: "_Pending", reason: str) -> None:
+        """Tell the addressee, without waiting: what it is working on may be long."""
+        if pending.answer.done() and not pending.answer.cancelled():
+            return  # it came after all
+        connection, asked = self._connection, pending.envelope
+        params = {"requestId": pending.number, "reason": reason}
+        payload = {"jsonrpc": "2.0", **operation("notifications/cancelled", params)}
+        if pending.method == _NOT_CANCELLABLE or not connection.session.may(
+            Kind.MCP_REQUEST, asked.to, payload
+        ):
+            return
+        context = None if asked.context is UNSET else asked.context
+        connection.post(
+            connection.compose(
+                Kind.MCP_REQUEST, payload, to=asked.to, correlation_id=[asked.id], context=context
+            )
+        )
+
+    def _missing(self, pending: "_Pending", timeout_s: float) -> str:
+        to = ", ".join(map(repr, pending.envelope.to))
+        what = f"{pending.method} within {timeout_s:g} s"
+        if not pending.accepted:
+            why = "we are paused or too fast" if self._connection.connected else "there is no connection"
+            return f"the gateway did not accept {what}: {why}"
+        if all(gone(self._connection, who) for who in pending.envelope.to):
+            return f"{to} has left the space and did not answer {what}"
+        if pending.has_left:
+            return f"{to} left the space, came back and did not answer {what}"
+        return f"{to} did not answer {what}"
+
+
+class _Pending:
+    """A request that waits for its answer."""
+
+    def __init__(self, envelope: Envelope, method: str, number: int, on_progress: OnProgress | None) -> None:
+        self.envelope = envelope
+        self.method = method
+        self.number = number
+        self.on_progress = on_progress
+        self.accepted = False
+        self.has_left = False
+        self.answer: asyncio.Future[McpResponse] = asyncio.get_running_loop().create_future()
+
+    def is_from(self, answer: Envelope) -> bool:
+        """Whether an answer comes from whom it was asked."""
+        return answer.sender in self.envelope.to
+
+
+def lacking(kind: str, payload: dict[str, Any], *, instead: str | None = None) -> Refused:
+    """The refusal the gateway would give for want of a capability; `instead` is a kind that would do as well."""
+    lacked = short_form(kind, payload)
+    other = "" if instead is None else f" or {short_form(instead, payload)!r}"
+    return Refused(
+        EnvelopeId(""),
+        Problem(
+            error=Refusal.CAPABILITY_VIOLATION,
+            message=f"you lack a capability such as {lacked!r}{other}; nothing was sent",
+            attempted_kind=kind,
+            lacked=lacked,
+        ),
+    )
+
+
+def operation(method: str, params: dict[str, Any] | None) -> dict[str, Any]:
+    """What a request and a proposal have in common (§3.2)."""
+    return {"method": method} if params is None else {"method": method, "params": params}
+
+
+def _with_progress_token(params: dict[str, Any], token: int) -> dict[str, Any]:
+    return {**params, "_meta": {**params.get("_meta", {}), "progressToken": token}}
+
+
+def _result(response: McpResponse) -> Any:
+    """What a response says.
+
+    Raises:
+        RpcError: it is an error.
+    """
+    error = response.error
+    if error is UNSET:
+        return response.result
+    raise RpcError(error.code, error.message, None if error.data is UNSET else error.data)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _absence(who: str, present: list[str]) -> str:
+    nearest = difflib.get_close_matches(who, present, n=1)
+    if nearest:
+        return f"nobody called {who!r} is in the space; did you mean {nearest[0]!r}?"
+    shown = ", ".join(present[:_SHOWN_MAX]) + (", …" if len(present) > _SHOWN_MAX else "")
+    return f"nobody called {who!r} is in the space; here are: {shown}"

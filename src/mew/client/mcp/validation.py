@@ -1,0 +1,152 @@
+"""PURE. Whether a value is what a JSON Schema asks for (2020-12, or the draft that it names).
+
+Schemas come from participants: their patterns run in linear time (RE2), nothing is fetched, and references that go
+on for ever are given up. So `unevaluatedProperties`, `unevaluatedItems` and patterns RE2 does not know go unchecked:
+the tool checks them itself.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import re2
+
+from mew.client.bounded import cut
+from mew.client.errors import MewError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+__all__ = ["InvalidArguments", "check"]
+
+_SHOWN_MAX: Final = 5
+_PROBLEM_CHARS_MAX: Final = 200
+_REFERENCES_MAX: Final = 10_000
+_UNCHECKED: Final = ("unevaluatedProperties", "unevaluatedItems")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+_Keyword = Callable[[Any, Any, Any, Any], Iterator["ValidationError"] | None]
+
+
+class InvalidArguments(MewError, ValueError):
+    """Arguments that a tool's schema does not allow: which, and what was expected. Nothing was sent."""
+
+
+def check(arguments: Any, schema: Any) -> None:
+    """See that arguments are what the schema asks for; a schema of `None` asks for nothing.
+
+    Raises:
+        InvalidArguments: they are not, or the schema is one that nothing can be checked against.
+    """
+    if schema is None:
+        return
+    import jsonschema  # slow to import, and only needed here
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    try:
+        known: Any = validator_for(schema, default=jsonschema.Draft202012Validator)
+        known.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
+        validator = _ours(known)(schema, registry=Registry())
+        problems = [_worded(error) for error in islice(validator.iter_errors(arguments), _SHOWN_MAX + 1)]
+    except jsonschema.SchemaError as error:
+        raise InvalidArguments(f"the tool's schema is no JSON Schema: {_worded(error)}") from None
+    except Unresolvable as error:
+        raise InvalidArguments(
+            f"the tool's schema refers to {cut(str(error.ref), 80)!r}, which is not in it"
+        ) from None
+    except (RecursionError, _TooMany):
+        raise InvalidArguments("the tool's schema is nested or refers to itself without end") from None
+    except Exception as error:  # the library fails in many ways on schemas that are none
+        raise InvalidArguments(f"the tool's schema cannot be read: {cut(str(error), 80)}") from error
+    if problems:
+        more = ["and more"] if len(problems) > _SHOWN_MAX else []
+        raise InvalidArguments("; ".join(problems[:_SHOWN_MAX] + more))
+
+
+class _TooMany(Exception):
+    """References were followed more often than anybody needs."""
+
+
+def _ours(known: Any) -> Any:
+    """The validator of a draft, with its dangerous keywords replaced."""
+    from jsonschema import validators
+
+    followed = iter(range(_REFERENCES_MAX))
+
+    def counted(follow: _Keyword) -> _Keyword:
+        def reference(validator: Any, ref: Any, instance: Any, schema: Any) -> Iterator["ValidationError"]:
+            if next(followed, None) is None:
+                raise _TooMany
+            yield from follow(validator, ref, instance, schema) or ()
+
+        return reference
+
+    replaced: dict[str, _Keyword] = {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        **dict.fromkeys(_UNCHECKED, _unchecked),
+        **{name: counted(known.VALIDATORS[name]) for name in _REFERENCES if name in known.VALIDATORS},
+    }
+    return validators.extend(known, replaced)  # type: ignore[no-untyped-call]  # the library's own
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator["ValidationError"]:
+    from jsonschema.exceptions import ValidationError
+
+    if validator.is_type(instance, "string") and _found(pattern, instance) is False:
+        yield ValidationError(f"{cut(instance, 60)!r} does not match {cut(pattern, 60)!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
+) -> Iterator["ValidationError"]:
+    if not validator.is_type(instance, "object"):
+        return
+    for pattern, subschema in patterns.items():
+        for name, value in instance.items():
+            if _found(pattern, name):
+                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, allowed: Any, instance: Any, schema: Any
+) -> Iterator["ValidationError"]:
+    from jsonschema.exceptions import ValidationError
+
+    if not validator.is_type(instance, "object"):
+        return
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name, value in instance.items():
+        if name in named or any(_found(pattern, name) is not False for pattern in patterns):
+            continue
+        if allowed is False:
+            expected = ", ".join(repr(each) for each in named) or "none"
+            yield ValidationError(f"unknown argument {name!r}, expected: {expected}")
+        else:
+            yield from validator.descend(value, allowed, path=name)
+
+
+def _unchecked(validator: Any, value: Any, instance: Any, schema: Any) -> None:
+    return None
+
+
+def _found(pattern: str, text: str) -> bool | None:
+    """Whether the pattern is found in the text; None if RE2 does not know such patterns."""
+    try:
+        return re2.compile(pattern, options=_OPTIONS).search(text) is not None
+    except (re2.error, UnicodeError):
+        return None
+
+
+def _worded(error: Any) -> str:
+    where = error.json_path.removeprefix("$").removeprefix(".")
+    said = cut(error.message, _PROBLEM_CHARS_MAX)
+    return f"{cut(where, _PROBLEM_CHARS_MAX)}: {said}" if where else said
+
+
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 20

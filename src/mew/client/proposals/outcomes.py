@@ -1,0 +1,120 @@
+"""PURE. How a proposal can end for its proposer, and when rejections end it (§3.3.2, design §5)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, TypeAlias, assert_never
+
+from mew.protocol.kinds import JsonRpcError
+
+from .decided import Rejection
+from .differences import Difference
+from .visible import named, visible
+
+__all__ = ["Fulfilled", "Outcome", "Rejected", "Strategy", "TimedOut", "Withdrawn", "is_rejected"]
+
+_SHOWN_MAX: Final = 4
+
+
+class Strategy(StrEnum):
+    """When a proposer takes no for an answer."""
+
+    FIRST_REJECT = "first_reject"
+    """Fail fast: the first rejection ends it."""
+    RESILIENT = "resilient"
+    """Wait for others: only when everybody here who could fulfil it has rejected it, it is rejected."""
+    PREFERRED = "preferred"
+    """Named reviewers first; when all of them rejected it, or after a time, everyone, as in `RESILIENT`."""
+    EXCLUSIVE = "exclusive"
+    """Named reviewers only: it is rejected when all of them rejected it, whatever others say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fulfilled:
+    """`by` sent the request, and `response_by` answered it: with a `result`, or with an `error`.
+
+    `edited`: what was sent is not what was proposed; `differences` says in what.
+    """
+
+    by: str
+    request_id: str
+    response_by: str
+    result: Any = None
+    error: JsonRpcError | None = None
+    edited: bool = False
+    differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        edits = ", ".join(visible(change.path, 80) for change in self.differences[:_SHOWN_MAX])
+        more = ", …" if len(self.differences) > _SHOWN_MAX else ""
+        edited = f" with changes ({edits}{more})" if self.edited else ""
+        answered = "answered" if self.error is None else f"failed: {visible(self.error.message)}"
+        by = "" if self.error is not None else f" by {named(self.response_by)}"
+        return f"approved by {named(self.by)}{edited}, {answered}{by}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejected:
+    """`by` rejected it last, and that was the end of it; `rejections` are all of them."""
+
+    by: str
+    reason: str | None
+    rejections: tuple[Rejection, ...]
+
+    def __str__(self) -> str:
+        return f"rejected {_told(self.rejections)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Withdrawn:
+    """Its proposer took it back."""
+
+    reason: str | None
+
+    def __str__(self) -> str:
+        return "withdrawn" if self.reason is None else f"withdrawn: {visible(self.reason)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedOut:
+    """No end in time, which is nobody's no. `approved_by` sent the request, and no answer to it was seen."""
+
+    rejections: tuple[Rejection, ...] = ()
+    approved_by: str | None = None
+
+    def __str__(self) -> str:
+        if self.approved_by is not None:
+            return f"approved by {named(self.approved_by)}, but no answer came in time; it may have been carried out"
+        some = f" (rejected {_told(self.rejections)})" if self.rejections else ""
+        return f"nobody took it up in time{some}"
+
+
+Outcome: TypeAlias = Fulfilled | Rejected | Withdrawn | TimedOut
+
+
+def is_rejected(
+    strategy: Strategy, rejecters: Collection[str], *, reviewers: Collection[str], able: Collection[str]
+) -> bool:
+    """Whether what they said ends a proposal. `able`: those here whose capabilities fit the request.
+
+    `PREFERRED` asks whether its named reviewers are through with it.
+    """
+    match strategy:
+        case Strategy.FIRST_REJECT:
+            return len(rejecters) > 0
+        case Strategy.RESILIENT:  # where nobody here could say yes, nobody's no is the last word
+            return len(able) > 0 and set(able) <= set(rejecters)
+        case Strategy.PREFERRED | Strategy.EXCLUSIVE:
+            return set(reviewers) <= set(rejecters)
+        case _:
+            assert_never(strategy)
+
+
+def _told(rejections: tuple[Rejection, ...]) -> str:
+    """`by ann: unsafe; by bob`, each with the last it said."""
+    last = {rejection.by: rejection.reason for rejection in rejections}
+    told = [
+        f"by {named(by)}" if reason is None else f"by {named(by)}: {visible(reason)}"
+        for by, reason in last.items()
+    ]
+    return "; ".join(told[:_SHOWN_MAX] + ["…"] * (len(told) > _SHOWN_MAX))

@@ -1,0 +1,195 @@
+"""Answers the MCP requests that are addressed to us: each once, whatever happens to it (§3.1.2, §3.5.6).
+
+What a participant is asked, it answers whatever the `context`. A request to nobody in particular asks nobody, and is
+left alone: if everyone answered, the one who asked would get as many answers as there are participants, and takes
+none of them (design §3.18). Notifications are never answered.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from mew.client.errors import MewError, Refused, RpcError
+from mew.client.mcp.call import Call, CallCancelled
+from mew.client.mcp.server import McpServer
+from mew.client.wire.connection import Connection
+from mew.protocol.envelope import Envelope
+from mew.protocol.errors import Refusal
+from mew.protocol.kinds import Kind, McpRequest, Presence
+
+from .voice import Voice
+from .work import Lane
+
+__all__ = ["Answering"]
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 64
+_WAITING_MAX: Final = 1_024
+_NOTIFY_S: Final = 1.0
+
+_UNAVAILABLE: Final = -32000
+_INTERNAL: Final = -32603
+
+# What a shorter answer would not meet with as well.
+_HOPELESS: Final = frozenset({Refusal.SHUT_DOWN, Refusal.CAPABILITY_VIOLATION, Refusal.NOT_A_MEMBER})
+
+
+class Answering:
+    """At most 64 requests run at once, 1,024 wait, and beyond that the answer is `busy`. Held until `open`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        server: McpServer,
+        voice: Voice,
+        *,
+        at_once: int = _AT_ONCE,
+        waiting_max: int = _WAITING_MAX,
+    ) -> None:
+        self._connection = connection
+        self._server = server
+        self._voice = voice
+        self._lane = Lane(connection, at_once=at_once, waiting_max=waiting_max, held=True)
+        self._asked: dict[str, _Asked] = {}
+
+    def listen(self, envelope: Envelope, payload: Any) -> None:
+        match payload:
+            case McpRequest() if self._connection.session.me in envelope.to:
+                self._take(envelope, payload)
+            case McpRequest(id=request_id) if not envelope.to and request_id is UNSET:
+                self._take(envelope, payload)
+            case Presence(event="leave", participant=participant):
+                self._server.forget(participant.id)
+
+    def open(self) -> None:
+        self._lane.open()
+
+    async def stop(self, reason: str, *, within_s: float) -> None:
+        """Answer all that is open with an error, and cancel it; what comes now waits until `open`."""
+        self._lane.hold()
+        self._lane.drop()
+        for asked in tuple(self._asked.values()):
+            asked.call.cancelled = True  # for one that runs in a thread
+            self._respond(asked, _error(RpcError(_UNAVAILABLE, reason)))
+        await self._lane.quiet(within_s)
+
+    def announce(
+        self, method: str, params: dict[str, Any] | None = None, *, to: tuple[str, ...] = ()
+    ) -> None:
+        """Send a notification of our own, where we may."""
+        payload = _notification(method, params)
+        self._voice.say(Kind.MCP_REQUEST, payload, to=to, level=logging.DEBUG)
+
+    def _take(self, envelope: Envelope, request: McpRequest) -> None:
+        params = {} if request.params is UNSET else request.params
+        if request.id is UNSET:
+            if request.method == "notifications/cancelled":
+                self._cancel_waiting(envelope.sender, params.get("requestId"))
+            self._server.notice(request.method, params, envelope.sender)
+            return
+        if envelope.id in self._asked:
+            return  # it is being answered
+        notify = partial(self._notify, envelope)
+        call = Call(envelope, method=request.method, params=params, id=request.id, notify=notify)
+        asked = _Asked(call, params)
+        self._asked[envelope.id] = asked
+        if not self._lane.offer(partial(self._answer, asked)):
+            busy = f"{self._connection.session.me!r} is busy: too many requests wait; ask again later"
+            self._respond(asked, _error(RpcError(_UNAVAILABLE, busy)))
+
+    def _cancel_waiting(self, sender: str, wanted: Any) -> None:
+        """Those that run, the server cancels; MCP wants no answer to either."""
+        if not isinstance(wanted, str | int) or isinstance(wanted, bool):
+            return
+        for asked in tuple(self._asked.values()):
+            call = asked.call
+            if call.sender == sender and wanted in (call.id, call.envelope.id) and not asked.begun:
+                call.cancelled = True
+                del self._asked[call.envelope.id]
+
+    async def _answer(self, asked: "_Asked") -> None:
+        call = asked.call
+        if call.envelope.id not in self._asked:
+            return  # cancelled, or answered, while it waited
+        asked.begun = True
+        try:
+            said = {"result": await self._server.answer(call.method, asked.params, call)}
+        except CallCancelled:
+            self._asked.pop(call.envelope.id, None)
+        except RpcError as error:
+            self._respond(asked, _error(error))
+        except Exception as error:
+            _log.error("%s could not be answered", call.method, exc_info=error)
+            self._respond(asked, _error(RpcError(_INTERNAL, "internal error")))
+        else:
+            self._respond(asked, said)
+
+    def _respond(self, asked: "_Asked", said: dict[str, Any]) -> None:
+        """Once; who is answered already is not answered again."""
+        if self._asked.pop(asked.call.envelope.id, None) is None:
+            return
+        asked.call.close()
+        try:
+            answer = self._say(asked, said)
+        except Exception as error:
+            _log.error("the answer to %s has no form in JSON", asked.call.method, exc_info=error)
+            answer = self._say(asked, _error(RpcError(_INTERNAL, "the answer has no form in JSON")))
+        if answer is not None:
+            answer.add_done_callback(partial(self._answered, asked))
+
+    def _say(self, asked: "_Asked", said: dict[str, Any]) -> asyncio.Future[Envelope] | None:
+        call = asked.call
+        to, about = (call.sender,), (call.envelope.id,)
+        context = None if call.envelope.context is UNSET else call.envelope.context
+        payload = {"jsonrpc": "2.0", "id": call.id, **said}
+        return self._voice.say(Kind.MCP_RESPONSE, payload, to=to, about=about, context=context)
+
+    def _answered(self, asked: "_Asked", answer: asyncio.Future[Envelope]) -> None:
+        """Where the gateway refuses an answer, too large for example, who asked is told that."""
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, Refused) and error.why not in _HOPELESS:
+            _log.warning("the answer to %s was refused: %s", asked.call.method, error)
+            self._say(asked, _error(RpcError(_INTERNAL, f"the answer was refused by the gateway: {error}")))
+
+    async def _notify(self, request: Envelope, method: str, params: dict[str, Any]) -> None:
+        """Tell who asked, where we may and can. The work it is about does not wait for a pause or a connection."""
+        until_s = self._connection.session.outgoing.paused_until or 0.0
+        if asyncio.get_running_loop().time() < until_s or not self._connection.connected:
+            return
+        context = None if request.context is UNSET else request.context
+        told = self._voice.say(
+            Kind.MCP_REQUEST,
+            _notification(method, params),
+            to=(request.sender,),
+            about=(request.id,),
+            context=context,
+            level=logging.DEBUG,
+        )
+        if told is not None:
+            with suppress(MewError, TimeoutError):
+                async with asyncio.timeout(_NOTIFY_S):
+                    await told
+
+
+class _Asked:
+    """A request that is not answered yet."""
+
+    def __init__(self, call: Call, params: dict[str, Any]) -> None:
+        self.call = call
+        self.params = params
+        self.begun = False
+
+
+def _notification(method: str, params: dict[str, Any] | None) -> dict[str, Any]:
+    payload: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    return payload if params is None else {**payload, "params": params}
+
+
+def _error(error: RpcError) -> dict[str, Any]:
+    said: dict[str, Any] = {"code": error.code, "message": error.message}
+    return {"error": said if error.data is None else {**said, "data": error.data}}

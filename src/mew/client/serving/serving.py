@@ -1,0 +1,203 @@
+"""One participant in one space, from its first envelope to its last."""
+
+import asyncio
+import logging
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Final, Literal
+
+from mew.client.client import Client
+from mew.client.errors import Disconnected
+from mew.client.mcp.running import run
+from mew.client.mcp.server import McpServer
+from mew.protocol.envelope import Envelope
+from mew.protocol.kinds import Kind
+
+from .answering import Answering
+from .behaviour import Behaviour
+from .control import Control, Hooks
+from .retention import Memory
+from .voice import Voice
+from .work import Lane
+
+__all__ = ["Serving"]
+
+_log = logging.getLogger(__name__)
+
+_HANDLED_MAX: Final = 1_024
+_REVIEWED_AT_ONCE: Final = 8
+_CANCEL_S: Final = 5.0
+_STOP_S: Final = 10.0
+_FLUSH_S: Final = 2.0
+_NORMAL: Final = 1000
+
+
+class Serving:
+    """Control, requests and handlers over one connection.
+
+    From the first moment everything is listened to; requests and handlers begin once `on_start` has ended.
+    """
+
+    def __init__(self, client: Client, server: McpServer, behaviour: Behaviour, memory: Memory) -> None:
+        connection = client.connection
+        self._client = client
+        self._connection = connection
+        self._behaviour = behaviour
+        self._voice = Voice(connection)
+        self._answering = Answering(connection, server, self._voice)
+        hooks = Hooks(
+            paused=partial(behaviour.call, behaviour.pause),
+            resumed=partial(behaviour.call, behaviour.resume),
+            metrics=behaviour.metrics,
+            stop=self._terminate,
+            start=self._begin_again,
+            leave=self.stop,
+        )
+        self._control = Control(connection, memory, hooks, behaviour.overrides, voice=self._voice)
+        self._handling = [(handler, self._lane(at_once=handler.at_once)) for handler in behaviour.handlers]
+        self._reviewing = self._lane(at_once=_REVIEWED_AT_ONCE)
+        self._watching = self._lane()
+        self._lanes = [self._watching, self._reviewing, *(lane for _, lane in self._handling)]
+        self._over = asyncio.Event()
+        self._changing = asyncio.Lock()
+        self._beginning: asyncio.Timeout | None = None
+        self._announced: set[str] = set()
+        self._started = False
+        self._failed: Exception | None = None
+        self._told_unheard = False
+
+    async def run(self) -> None:
+        """Until it is shut down, stopped, or the connection ends.
+
+        Raises:
+            Disconnected: the connection ended for good, and not by us.
+            Exception: what `on_start` raised.
+        """
+        connection = self._connection
+        with ExitStack() as listening:
+            listening.enter_context(self._control)
+            connection.listen(self._listen)
+            listening.callback(connection.unlisten, self._listen)
+            connection.ended.add_done_callback(self._ended)
+            listening.callback(connection.ended.remove_done_callback, self._ended)
+            try:
+                await self._begin()
+                await self._over.wait()
+            finally:
+                listening.close()
+                await self._halt(f"{connection.session.me!r} is leaving")
+                if not connection.ended.done():
+                    await self._voice.flush(_FLUSH_S)
+        if self._failed is not None:
+            raise self._failed
+        if connection.ended.done() and connection.ended.result().code != _NORMAL:
+            why = connection.ended.result()
+            raise Disconnected(why.code, why.reason)
+
+    def stop(self) -> None:
+        """Let `run` end."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        if self._beginning is not None:
+            self._beginning.reschedule(asyncio.get_running_loop().time())
+
+    def changed(self, what: Literal["tools", "resources", "prompts"]) -> None:
+        """What is offered has changed: tell everyone, once for all that changes at the same time."""
+        if what not in self._announced:
+            self._announced.add(what)
+            asyncio.get_running_loop().call_soon(self._announce, what)
+
+    def updated(self, uri: str, subscribers: tuple[str, ...]) -> None:
+        for who in subscribers:
+            self._answering.announce("notifications/resources/updated", {"uri": uri}, to=(who,))
+
+    async def report(self) -> bool:
+        return await self._control.report()
+
+    def _announce(self, what: str) -> None:
+        self._announced.discard(what)
+        self._answering.announce(f"notifications/{what}/list_changed")
+
+    def _lane(self, *, at_once: int = 1) -> Lane:
+        return Lane(self._connection, at_once=at_once, waiting_max=_HANDLED_MAX, held=True)
+
+    def _ended(self, _ended: asyncio.Future[Disconnected]) -> None:
+        self.stop()
+
+    def _listen(self, envelope: Envelope, payload: Any) -> None:
+        me = self._connection.session.me
+        self._answering.listen(envelope, payload)
+        for handler, lane in self._handling:
+            if handler.wants(envelope, me) and not lane.offer(partial(handler.handle, envelope, payload)):
+                _log.warning("a handler is too slow: %s of %s is dropped", envelope.kind, envelope.sender)
+        if envelope.kind == Kind.MCP_PROPOSAL and me in envelope.to and not self._behaviour.proposals:
+            self._note_unheard(envelope)
+
+    async def _watch(self) -> None:
+        """Those that are open when it starts, and each that comes."""
+        async with self._client.proposals() as proposals:
+            async for review in proposals:
+                if not self._reviewing.offer(
+                    partial(self._behaviour.call, self._behaviour.proposals, review)
+                ):
+                    _log.warning("on_proposal is too slow: %s of %s is dropped", review.id, review.proposer)
+
+    async def _begin(self) -> None:
+        async with self._changing:
+            try:
+                async with asyncio.timeout(None) as self._beginning:
+                    if self._over.is_set():
+                        return
+                    for hook in self._behaviour.start:
+                        await run(hook)
+                    self._started = True
+            except TimeoutError:
+                if not self._over.is_set():
+                    raise  # its own
+                return
+            finally:
+                self._beginning = None
+            self._answering.open()
+            for lane in self._lanes:
+                lane.open()
+            if self._behaviour.proposals:
+                self._watching.offer(self._watch)
+
+    async def _begin_again(self) -> None:
+        try:
+            await self._begin()
+        except Exception as error:
+            self._failed = error
+            raise
+
+    async def _halt(self, reason: str) -> None:
+        """End all work: what is asked is answered with an error, what handlers do is cancelled."""
+        async with self._changing:
+            for lane in self._lanes:
+                lane.hold()
+                lane.drop()
+            await self._answering.stop(reason, within_s=_CANCEL_S)
+            for lane in self._lanes:
+                await lane.quiet(_CANCEL_S)
+            if not self._started:
+                return
+            self._started = False
+            try:
+                async with asyncio.timeout(_STOP_S):
+                    await self._behaviour.call(self._behaviour.stop)
+            except TimeoutError:
+                _log.warning("on_stop takes longer than %g s, and is left", _STOP_S)
+
+    async def _terminate(self, reason: str) -> None:
+        """For a restart: workflows and streams end (§3.9.9)."""
+        await self._halt(reason)
+        for stream in self._client.streams.active:
+            if stream.owner == self._connection.session.me:
+                stream.give_up("restart")
+
+    def _note_unheard(self, envelope: Envelope) -> None:
+        """Often `to` names who is to carry it out, while others decide: to reject it would end it for them."""
+        if not self._told_unheard:
+            self._told_unheard = True
+            _log.info("a proposal of %s is addressed to us, and there is no on_proposal", envelope.sender)

@@ -1,0 +1,57 @@
+"""What a participant says by itself: only what it may, and of what it may not, one line in the log."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mew.client.wire.connection import Connection
+from mew.protocol.envelope import Envelope
+
+__all__ = ["Voice"]
+
+_log = logging.getLogger(__name__)
+
+
+class Voice:
+    """Posts envelopes, and knows which of them are not accepted yet."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._told: set[str] = set()
+        self._unaccepted: set[asyncio.Future[Envelope]] = set()
+
+    def may(self, kind: str, payload: Mapping[str, Any], *, to: Sequence[str] = ()) -> bool:
+        return self._connection.session.may(kind, to, payload)
+
+    def say(
+        self,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        to: Sequence[str] = (),
+        about: Sequence[str] = (),
+        context: str | None = None,
+        level: int = logging.WARNING,
+    ) -> asyncio.Future[Envelope] | None:
+        """Send without waiting; the future is that of `Connection.post`. None: it may not be said.
+
+        Raises:
+            TypeError, ValueError: the payload has no form in JSON.
+        """
+        if not self.may(kind, payload, to=to):
+            if kind not in self._told:
+                self._told.add(kind)
+                me = self._connection.session.me
+                _log.log(level, "%s may not send %s: it lacks the capability, so none is sent", me, kind)
+            return None
+        envelope = self._connection.compose(kind, payload, to=to, correlation_id=about, context=context)
+        accepted = self._connection.post(envelope)
+        self._unaccepted.add(accepted)
+        accepted.add_done_callback(self._unaccepted.discard)
+        return accepted
+
+    async def flush(self, within_s: float) -> None:
+        """Until everything said was accepted or refused, or that time is over."""
+        if self._unaccepted:
+            await asyncio.wait(tuple(self._unaccepted), timeout=within_s)

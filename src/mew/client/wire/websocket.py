@@ -1,0 +1,219 @@
+"""The transport over WebSocket (§5.2), with aiohttp."""
+
+import ssl
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final, Literal
+
+import aiohttp
+from aiohttp import WSMsgType
+from msgspec import Raw, Struct
+from yarl import URL
+
+from mew.client.errors import ConnectError
+from mew.protocol.envelope import PROTOCOL, EnvelopeId
+from mew.protocol.errors import ProtocolError
+from mew.protocol.json import decode_payload, encode_json
+
+from .transport import LinkClosed
+
+__all__ = ["Via", "WebSocketTransport"]
+
+SUBPROTOCOL: Final = "mew.v0.4"
+_MESSAGE_BYTES_MAX: Final = 64 << 20
+_CONNECT_S: Final = 10.0
+_CLOSE_S: Final = 2.0
+_ALIVE_S: Final = 30.0
+_SCHEMES: Final = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
+_HTTP: Final = {"ws": "http", "wss": "https"}
+_PAGE_ENVELOPES: Final = 1_000
+_COME_BACK_STATUSES: Final = frozenset({408, 425, 429})
+_ABNORMAL: Final = 1006
+
+
+class Via(Enum):
+    """How the token travels: with the handshake as a header or a subprotocol, or in the first frame."""
+
+    HEADER = "header"
+    SUBPROTOCOL = "subprotocol"
+    FIRST_FRAME = "first frame"
+
+
+class WebSocketTransport:
+    """Connections to `url`, for whom `token` is; a `Path` is a file that holds it, read for each connection."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        space: str | None = None,
+        token: str | Path | None = None,
+        via: Via = Via.HEADER,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Connects to nothing yet.
+
+        Raises:
+            ValueError: the URL is not one of a gateway, or has a token in it.
+        """
+        self._url = _address(url)
+        self._space = space if space is not None else self._url.query.get("space")
+        self._token = token
+        self._via = via
+        self._tls = tls
+        self._http: aiohttp.ClientSession | None = None
+
+    async def open(self, after: EnvelopeId | None) -> "WebSocketLink":
+        try:
+            socket = await self._connect(self._session(), after)
+            if self._via is Via.FIRST_FRAME:
+                join = {"type": "join", "protocol": PROTOCOL, "space": self._space, "token": self._secret()}
+                said = {name: value for name, value in join.items() if value is not None}
+                await socket.send_str(encode_json(said).decode())
+        except aiohttp.WSServerHandshakeError as error:
+            raise self._denied(error) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
+        return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME)
+
+    async def recall(self, limit: int) -> Sequence[bytes]:
+        """Over HTTP, page after page (`GET /spaces/{space}/envelopes`)."""
+        if self._space is None:
+            return ()
+        where = self._url.with_scheme(_HTTP[self._url.scheme]).with_path(f"/spaces/{self._space}/envelopes")
+        newest_first: list[bytes] = []
+        query = {"order": "desc"}
+        while len(newest_first) < limit:
+            query["limit"] = str(min(limit - len(newest_first), _PAGE_ENVELOPES))
+            page = await self._page(where.with_query(query))
+            newest_first += [bytes(envelope) for envelope in page.envelopes]
+            if page.next is None:
+                break
+            query["before"] = page.next
+        return newest_first[::-1]
+
+    async def _page(self, where: URL) -> "_Page":
+        secret = self._secret()
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        try:
+            async with self._session().get(where, headers=headers, ssl=self._tls or True) as answer:
+                if (
+                    answer.status != 200
+                ):  # another make of gateway, or one that will say at the door what is wrong
+                    return _Page()
+                return decode_payload(Raw(await answer.read()), _Page)
+        except (aiohttp.ClientError, OSError, ProtocolError) as error:
+            raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = aiohttp.ClientSession()
+        return self._http
+
+    async def _connect(
+        self, http: aiohttp.ClientSession, after: EnvelopeId | None
+    ) -> aiohttp.ClientWebSocketResponse[Literal[False]]:
+        query, headers, protocols = dict(self._url.query), {}, [SUBPROTOCOL]
+        query.pop("space", None)
+        if self._via is not Via.FIRST_FRAME:
+            if self._space is not None:
+                query["space"] = self._space
+            if after is not None:
+                query["after"] = after
+            secret = self._secret()
+            if secret is not None and self._via is Via.HEADER:
+                headers["Authorization"] = f"Bearer {secret}"
+            elif secret is not None:
+                protocols.append(f"mew.bearer.{secret}")
+        return await http.ws_connect(
+            self._url.with_query(query),
+            headers=headers,
+            protocols=protocols,
+            ssl=True if self._tls is None else self._tls,
+            timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
+            heartbeat=_ALIVE_S,
+            max_msg_size=_MESSAGE_BYTES_MAX,
+            compress=0,
+            decode_text=False,
+        )
+
+    def _secret(self) -> str | None:
+        if not isinstance(self._token, Path):
+            return self._token
+        try:
+            return self._token.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConnectError(
+                f"no token: {self._token} cannot be read: {error.strerror}", come_back=False
+            ) from None
+
+    @property
+    def _where(self) -> str:
+        return str(self._url.with_query(None))
+
+    def _denied(self, error: aiohttp.WSServerHandshakeError) -> ConnectError:
+        """In the words of what the statuses mean here (design §3.4): the body of the answer is not to be had."""
+        said = {
+            401: "no token, or one that the gateway does not know",
+            403: "not let in: kicked from the space, or a foreign origin",
+            404: "no such space" if self._space is None else f"no space {self._space!r} there",
+            429: "too many connections or attempts",
+            503: "the gateway or the space takes nobody now",
+        }.get(error.status, f"the gateway answered with HTTP status {error.status}")
+        come_back = error.status in _COME_BACK_STATUSES or error.status >= 500
+        return ConnectError(f"{self._where}: {said}", come_back=come_back, status=error.status)
+
+
+class _Page(Struct, frozen=True):
+    envelopes: list[Raw] = []
+    next: str | None = None
+
+
+class WebSocketLink:
+    """One WebSocket."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse[Literal[False]], *, knows_ids: bool) -> None:
+        self.knows_ids = knows_ids
+        self._socket = socket
+
+    async def receive(self) -> bytes:
+        message = await self._socket.receive()
+        if message.type is WSMsgType.TEXT or message.type is WSMsgType.BINARY:
+            received: bytes = message.data
+            return received
+        raise self._ended(message.data, message.extra)
+
+    async def send(self, message: bytes, *, text: bool = True) -> None:
+        try:
+            await self._socket.send_frame(message, WSMsgType.TEXT if text else WSMsgType.BINARY)
+        except (ConnectionError, aiohttp.ClientError, RuntimeError) as error:
+            raise LinkClosed(_ABNORMAL, str(error)) from error
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+    def _ended(self, said: object, reason: object) -> LinkClosed:
+        code = self._socket.close_code or _ABNORMAL
+        why = str(said) if isinstance(said, Exception) else reason if isinstance(reason, str) else ""
+        return LinkClosed(code, why, come_back=not 4500 <= code < 5000)
+
+
+def _address(url: str) -> URL:
+    try:
+        found = URL(url)
+        scheme = _SCHEMES.get(found.scheme)
+    except ValueError as error:
+        raise ValueError(f"not the URL of a gateway: {error}") from None
+    if scheme is None or not found.host:
+        raise ValueError("not the URL of a gateway: it looks like ws://host:8080 or wss://host")
+    if found.user or found.password or {"token", "access_token"} & set(found.query):
+        raise ValueError("a token does not belong in a URL: give it as token=")
+    return (
+        found.with_scheme(scheme).with_path("/ws") if found.path in ("", "/") else found.with_scheme(scheme)
+    )
