@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.client.envelopes import envelope
 
 from mew.client.wire.outgoing import Outgoing
 from mew.protocol.envelope import EnvelopeId
@@ -16,7 +17,7 @@ INF = float("inf")
 def added(*names: str, kind: str = Kind.CHAT) -> Outgoing:
     outgoing = Outgoing()
     for name in names:
-        outgoing.add(EnvelopeId(name), kind, name.encode())
+        outgoing.add(envelope(kind, "bot", id=name), name.encode())
     return outgoing
 
 
@@ -44,7 +45,7 @@ def test_what_was_sent_over_a_lost_connection_goes_first_over_the_next() -> None
     outgoing = added("a", "b")
     sent(outgoing)
     outgoing.accepted(EnvelopeId("a"))
-    outgoing.add(EnvelopeId("c"), Kind.CHAT, b"c")
+    outgoing.add(envelope(Kind.CHAT, "bot", id="c"), b"c")
     assert outgoing.lost() == ("b",)
     assert sent(outgoing) == ["b", "c"]
 
@@ -71,7 +72,7 @@ def test_what_came_too_fast_goes_out_again_in_its_place() -> None:
     sent(outgoing)
     outgoing.too_fast(EnvelopeId("b"), now_s=4.5, wait_s=0.5)
     outgoing.too_fast(EnvelopeId("a"), now_s=4.5, wait_s=0.25)
-    outgoing.add(EnvelopeId("d"), Kind.CHAT, b"d")
+    outgoing.add(envelope(Kind.CHAT, "bot", id="d"), b"d")
     assert sent(outgoing, 4.9) == []
     assert outgoing.due_s() == 5.0
     assert [*sent(outgoing, 5.0), *sent(outgoing, 6.0), *sent(outgoing, 7.0)] == ["a", "b", "d"]
@@ -82,7 +83,7 @@ def test_who_was_too_fast_once_leaves_time_between_any_two_and_tries_to_be_faste
     sent(outgoing)
     outgoing.too_fast(EnvelopeId("first"), now_s=0.0, wait_s=0.005)
     for n in range(1_000):
-        outgoing.add(EnvelopeId(str(n)), Kind.CHAT, b"x")
+        outgoing.add(envelope(Kind.CHAT, "bot", id=str(n)), str(n).encode())
     times, now_s = [], 0.005
     while outgoing.waiting:
         if outgoing.next(now_s) is not None:
@@ -96,8 +97,8 @@ def test_who_was_too_fast_once_leaves_time_between_any_two_and_tries_to_be_faste
 
 def test_while_paused_only_acknowledgements_cancellations_and_status_go_out() -> None:  # §3.9.1
     outgoing = added("chat")
-    outgoing.add(EnvelopeId("status"), Kind.STATUS, b"status")
-    outgoing.add(EnvelopeId("cancel"), Kind.REASONING_CANCEL, b"cancel")
+    outgoing.add(envelope(Kind.STATUS, "bot", id="status"), b"status")
+    outgoing.add(envelope(Kind.REASONING_CANCEL, "bot", id="cancel"), b"cancel")
     outgoing.paused_until = 10.0
     assert sent(outgoing, 1.0) == ["status", "cancel"]
     assert outgoing.due_s() == 10.0
@@ -149,7 +150,7 @@ def test_whenever_the_connection_is_lost_all_arrive_once_and_in_order(steps: lis
     added_, wire, echoes = 0, list[str](), list[str]()
     for step in steps:
         if step == "add":
-            outgoing.add(EnvelopeId(f"{added_:03}"), Kind.CHAT, f"{added_:03}".encode())
+            outgoing.add(envelope(Kind.CHAT, "bot", id=f"{added_:03}"), f"{added_:03}".encode())
             added_ += 1
         elif step == "send" and (message := outgoing.next(0)) is not None:
             wire.append(message.decode())
@@ -166,3 +167,15 @@ def test_whenever_the_connection_is_lost_all_arrive_once_and_in_order(steps: lis
     for message_ in sent(outgoing):
         gateway.take(message_)
     assert gateway.accepted == [f"{n:03}" for n in range(added_)]
+
+
+def test_what_comes_back_as_it_was_sent_need_not_be_read() -> None:
+    outgoing = added("a", "b")
+    sent(outgoing)
+    echo = outgoing.echoed(b"a")
+    assert echo is not None
+    assert echo.id == "a"
+    assert outgoing.echoed(b"a") is None
+    outgoing.accepted(EnvelopeId("b"))
+    assert outgoing.echoed(b"b") is None
+    assert len(outgoing) == 0

@@ -31,7 +31,7 @@ def take(session: Session, kind: str, sender: str, payload: Any = None, **fields
 
 
 def send(session: Session, name: str) -> None:
-    session.outgoing.add(EnvelopeId(name), Kind.CHAT, b"")
+    session.outgoing.add(envelope(Kind.CHAT, "bot", {"text": "hi"}, id=name), name.encode())
     assert session.outgoing.next(0.0) is not None
 
 

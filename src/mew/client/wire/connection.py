@@ -157,7 +157,7 @@ class Connection:
         if self._over is not None:
             self._answers.over(self._over)
             return answer
-        self.session.outgoing.add(EnvelopeId(envelope.id), envelope.kind, encode(envelope))
+        self.session.outgoing.add(envelope, encode(envelope))
         self._to_write.set()
         if self.pressure.high:
             self.pressure.changed()

@@ -8,7 +8,7 @@ waiting: too fast, or paused.
 from collections import deque
 from typing import Final
 
-from mew.protocol.envelope import EnvelopeId
+from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.kinds import Kind
 
 __all__ = ["PASS_WHEN_PAUSED", "Outgoing"]
@@ -34,12 +34,13 @@ _FASTER: Final = 0.98
 
 
 class _Pending:
-    __slots__ = ("held", "id", "kind", "message", "number", "repeated")
+    __slots__ = ("envelope", "held", "id", "kind", "message", "number", "repeated")
 
-    def __init__(self, number: int, envelope_id: EnvelopeId, kind: str, message: bytes) -> None:
+    def __init__(self, number: int, envelope: Envelope, message: bytes) -> None:
         self.number = number
-        self.id = envelope_id
-        self.kind = kind
+        self.envelope = envelope
+        self.id = EnvelopeId(envelope.id)
+        self.kind = envelope.kind
         self.message = message
         self.repeated = False  # sent over a connection that was lost
         self.held = False  # refused because of a pause
@@ -56,6 +57,7 @@ class Outgoing:
         self.waiting: deque[_Pending] = deque()
         """Those that have not been sent over this connection, in the order they were added."""
         self._sent: dict[str, _Pending] = {}
+        self._by_message: dict[bytes, _Pending] = {}  # the same
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self._sent)
@@ -63,9 +65,9 @@ class Outgoing:
     def __contains__(self, envelope_id: EnvelopeId) -> bool:
         return envelope_id in self._sent or any(item.id == envelope_id for item in self.waiting)
 
-    def add(self, envelope_id: EnvelopeId, kind: str, message: bytes) -> None:
+    def add(self, envelope: Envelope, message: bytes) -> None:
         self._count += 1
-        self.waiting.append(_Pending(self._count, envelope_id, kind, message))
+        self.waiting.append(_Pending(self._count, envelope, message))
 
     def next(self, now_s: float) -> bytes | None:
         """The next message to hand to the link; None when nothing may be sent now: `due_s` says when."""
@@ -86,9 +88,16 @@ class Outgoing:
             return None
         return max(self._not_before, self.paused_until or 0.0)
 
+    def echoed(self, message: bytes) -> Envelope | None:
+        """What comes back byte for byte as it was sent need not be read: it is this envelope, and it was accepted."""
+        pending = self._by_message.pop(message, None)
+        if pending is None or self._sent.pop(pending.id, None) is None:
+            return None
+        return pending.envelope
+
     def accepted(self, envelope_id: str) -> bool:
         """Its echo came; whether that was waited for."""
-        if self._sent.pop(envelope_id, None) is not None:
+        if self._forget_sent(envelope_id):
             return True
         return self._forget_waiting(envelope_id)  # a replay shows what was sent over the connection before
 
@@ -99,7 +108,7 @@ class Outgoing:
 
     def give_up(self, envelope_id: EnvelopeId) -> bool:
         """It will not be sent, or not again; whether it was on its way."""
-        return self._sent.pop(envelope_id, None) is not None or self._forget_waiting(envelope_id)
+        return self._forget_sent(envelope_id) or self._forget_waiting(envelope_id)
 
     def too_fast(self, envelope_id: EnvelopeId, now_s: float, wait_s: float) -> None:
         """It was refused because of the rate: from now on there is time between any two."""
@@ -130,6 +139,7 @@ class Outgoing:
         self.waiting.clear()
         self.waiting.extend(together)
         self._sent.clear()
+        self._by_message.clear()
         self._not_before = 0.0
         return tuple(pending.id for pending in unanswered)
 
@@ -140,7 +150,7 @@ class Outgoing:
         return None if largest is None else largest.id
 
     def _take(self, pending: _Pending) -> bytes:
-        self._sent[pending.id] = pending
+        self._sent[pending.id] = self._by_message[pending.message] = pending
         return pending.message
 
     def _next_that_passes(self) -> bytes | None:
@@ -152,11 +162,18 @@ class Outgoing:
 
     def _again(self, envelope_id: EnvelopeId) -> _Pending | None:
         """Back to its place in the order of those that wait."""
-        pending = self._sent.pop(envelope_id, None)
+        pending = self._sent.get(envelope_id)
         if pending is not None:
+            self._forget_sent(envelope_id)
             later = (place for place, other in enumerate(self.waiting) if other.number > pending.number)
             self.waiting.insert(next(later, len(self.waiting)), pending)
         return pending
+
+    def _forget_sent(self, envelope_id: str) -> bool:
+        pending = self._sent.pop(envelope_id, None)
+        if pending is not None:
+            self._by_message.pop(pending.message, None)
+        return pending is not None
 
     def _forget_waiting(self, envelope_id: str) -> bool:
         for pending in self.waiting:

@@ -135,14 +135,15 @@ class Session:
         Raises:
             ProtocolError: the bytes are no envelope. No gateway of ours sends such.
         """
-        envelope = decode(received)
-        kind = envelope.kind
         news: list[News] = []
+        echo = self.outgoing.echoed(received)
+        envelope = decode(received) if echo is None else echo
+        kind = envelope.kind
         if kind == Kind.WELCOME and envelope.to and self.me not in envelope.to:
             return news  # another's: to take it for ours would change who we are (§3.8.1)
         if kind not in _PRIVATE:
             self.after = EnvelopeId(envelope.id)
-        if envelope.sender == self.me and self.outgoing.accepted(envelope.id):
+        if echo is not None or (envelope.sender == self.me and self.outgoing.accepted(envelope.id)):
             news.append(Accepted(EnvelopeId(envelope.id)))
         shape = PAYLOADS.get(kind)
         try:
