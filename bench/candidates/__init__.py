@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.candidates import mew
 from bench.workloads import Workload
 
-__all__ = ["CANDIDATES", "FLOOR", "MEW", "NODE", "Candidate"]
+__all__ = ["CANDIDATES", "FLOOR", "MEW", "MEW_EPHEMERAL", "NODE", "Candidate"]
 
 NODE_FOLDER = Path(__file__).parent / "node_ws"
 
@@ -52,6 +52,7 @@ def _floor_command(_workload: Workload, port: int, _scratch: Path) -> list[str]:
 
 NODE = Candidate("node-ws", "Node ws, JSON.stringify per receiver", _prepare_node, _node_command)
 FLOOR = Candidate("floor", "bare uvloop protocol, prebuilt coalesced frames", lambda: None, _floor_command)
-MEW = Candidate("mew", "this gateway", mew.prepare, mew.command)
+MEW = Candidate("mew", "this gateway, with its journal", mew.prepare, mew.command)
+MEW_EPHEMERAL = Candidate("mew-ephemeral", "this gateway, keeping nothing", mew.prepare, mew.ephemeral)
 
-CANDIDATES = {candidate.name: candidate for candidate in (NODE, FLOOR, MEW)}
+CANDIDATES = {candidate.name: candidate for candidate in (NODE, FLOOR, MEW_EPHEMERAL, MEW)}

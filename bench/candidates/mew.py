@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.workloads import Workload
 
-__all__ = ["command", "prepare"]
+__all__ = ["command", "ephemeral", "prepare"]
 
 COMMAND = Path(sys.executable).parent / "mew"
 
@@ -35,6 +35,11 @@ def command(workload: Workload, port: int, scratch: Path) -> list[str]:
     config = scratch / "space.yaml"
     config.write_text(json.dumps(_space_yaml(workload)))  # JSON is YAML
     return [str(COMMAND), "gateway", "--config", str(config), "--port", str(port)]
+
+
+def ephemeral(workload: Workload, port: int, scratch: Path) -> list[str]:
+    """The same without a journal."""
+    return [*command(workload, port, scratch), "--ephemeral"]
 
 
 def _space_yaml(workload: Workload) -> dict[str, object]:

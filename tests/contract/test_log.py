@@ -9,7 +9,9 @@ from typing import Final
 import pytest
 
 from mew.log.base import Log, LogUnavailable
+from mew.log.database import Durability
 from mew.log.memory import MemoryLog
+from mew.log.sqlite import SqliteLog
 from mew.protocol.capability import Capability
 from mew.protocol.codec import decode
 from mew.protocol.envelope import EnvelopeId, ParticipantId
@@ -28,7 +30,11 @@ from mew.space import (
     Violated,
 )
 
-LOGS: Final[dict[str, Callable[[Path], Log]]] = {"memory": lambda folder: MemoryLog()}
+LOGS: Final[dict[str, Callable[[Path], Log]]] = {
+    "memory": lambda folder: MemoryLog(),
+    "sqlite": lambda folder: SqliteLog(folder, "desk"),
+    "sqlite, safe from power cuts": lambda folder: SqliteLog(folder, "desk", Durability.POWER),
+}
 
 AT: Final = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=UTC)
 RAW: Final = b'{"protocol":"mew/v0.4","id":"e1","from":"ann","kind":"chat","x":1,"payload":{"text": "hi"}}'
@@ -55,6 +61,7 @@ EVENTS: Final[tuple[Event, ...]] = (
 @pytest.fixture(params=LOGS)
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
     opened = LOGS[request.param](tmp_path)
+    assert list(opened.recall().entries) == []
     async with asyncio.timeout(5):
         yield opened
     opened.close()

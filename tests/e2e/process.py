@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["WAIT_S", "Gateway", "run_gateway", "secret", "secrets_used", "started"]
+__all__ = ["WAIT_S", "Gateway", "listening", "run_gateway", "secret", "secrets_used", "started"]
 
 WAIT_S = 5.0
 _START_S = 20.0
@@ -85,6 +85,13 @@ class Gateway:
         self._reader.join(WAIT_S)
         return code
 
+    def kill(self) -> None:
+        """As the machine would: nothing can be tidied up."""
+        self.process.kill()
+        self.ended()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
     def stop(self) -> int:
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
@@ -139,6 +146,14 @@ def started(
     return Gateway(process, path)
 
 
+def listening(gateway: Gateway) -> Gateway:
+    """The same, once it listens."""
+    ready = _READY.search(gateway.wait_for(_READY.pattern, within_s=_START_S))
+    assert ready is not None
+    gateway.url, gateway.port = ready[1], int(ready[2])
+    return gateway
+
+
 @contextmanager
 def run_gateway(
     folder: Path, config: Mapping[str, Any] | str, *args: str, environ: Mapping[str, str] | None = None
@@ -146,10 +161,7 @@ def run_gateway(
     """A gateway that listens; told to stop at the end. Nothing it logs may be a traceback or a token."""
     gateway = started(folder, config, *args, environ=environ)
     try:
-        ready = _READY.search(gateway.wait_for(_READY.pattern, within_s=_START_S))
-        assert ready is not None
-        gateway.url, gateway.port = ready[1], int(ready[2])
-        yield gateway
+        yield listening(gateway)
     finally:
         code = gateway.stop()
     assert code == 0, gateway.log

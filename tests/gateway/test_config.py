@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mew.gateway.config import KEYS, Config, ConfigError, load_config
-from mew.gateway.settings import Delivery, Limits, ServerConfig, SmtpSecurity
+from mew.gateway.settings import Delivery, JournalConfig, Limits, ServerConfig, SmtpSecurity
+from mew.log.database import Durability
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
@@ -94,6 +95,7 @@ def test_a_space_needs_only_an_id(load: Load, tmp_path: Path) -> None:
     assert config.server == ServerConfig()
     assert (config.tls, config.smtp, config.jwt, config.notes) == (None, None, None, ())
     assert config.state_dir == tmp_path / ".mew"
+    assert config.journal == JournalConfig(folder=tmp_path / ".mew" / "journal", fsync=Durability.PROCESS)
 
 
 def test_a_file_inside_dot_mew_has_its_state_beside_it(tmp_path: Path) -> None:
@@ -250,6 +252,26 @@ def test_the_port_of_the_mail_server_follows_from_its_security(load: Load, secur
     assert (smtp.security, smtp.port) == (SmtpSecurity(security), port)
 
 
+@pytest.mark.parametrize(
+    ("written", "folder", "fsync"),
+    [
+        ("{}", ".mew/journal", Durability.PROCESS),
+        ("{fsync: power}", ".mew/journal", Durability.POWER),
+        ("{folder: kept/here, fsync: process}", "kept/here", Durability.PROCESS),
+        ("{folder: /var/lib/mew}", "/var/lib/mew", Durability.PROCESS),
+    ],
+)
+def test_a_journal_is_kept_where_the_file_says(
+    load: Load, tmp_path: Path, written: str, folder: str, fsync: Durability
+) -> None:
+    found = load(f"{{space: {{id: s}}, journal: {written}}}").journal
+    assert found == JournalConfig(folder=tmp_path / folder, fsync=fsync)
+
+
+def test_a_journal_may_be_turned_off(load: Load) -> None:
+    assert load("{space: {id: s}, journal: off}").journal is None
+
+
 def test_anchors_and_merges_work(load: Load) -> None:
     config = load("""
 space: {id: s}
@@ -368,6 +390,18 @@ WRONG = {
     "a certificate without key": (
         "space: {id: s}\ntls: {cert: c.pem}\n",
         "space.yaml:2: tls: expected 'key', has none",
+    ),
+    "a journal that is neither off nor described": (
+        "space: {id: s}\njournal: false\n",
+        "space.yaml:2: journal: expected a mapping, or 'off' to keep nothing, is another value",
+    ),
+    "a key of the journal that is none": (
+        "space: {id: s}\njournal: {fold: here}\n",
+        "space.yaml:2: journal: unknown key 'fold', did you mean 'folder'?",
+    ),
+    "a journal that survives something else": (
+        "space: {id: s}\njournal: {fsync: always}\n",
+        "space.yaml:2: journal.fsync: expected one of process, power, is 'always'",
     ),
     "half of the mail login": (
         "space: {id: s}\nsmtp: {host: h, from: a@b.org, username: me}\n",

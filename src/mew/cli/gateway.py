@@ -35,6 +35,10 @@ def gateway(
     trace: Annotated[
         Path | None, typer.Option(help="Write a JSON line for each envelope received, refused and delivered.")
     ] = None,
+    *,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
+    ] = False,
 ) -> None:
     """Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.
 
@@ -53,7 +57,9 @@ def gateway(
                 typer.echo(line, err=True)
 
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(serve(read, os.environ, trace=trace, ready=ready, host=host, port=port))
+            runner.run(
+                serve(read, os.environ, trace=trace, ready=ready, host=host, port=port, ephemeral=ephemeral)
+            )
     except ConfigError as error:
         typer.echo(f"mew gateway: {error}", err=True)
         raise typer.Exit(2) from None

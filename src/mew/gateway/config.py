@@ -6,16 +6,16 @@ from types import MappingProxyType
 from typing import Final
 
 from .config_node import ConfigError, Node
-from .config_server import AUTH, JWT, SERVER, SMTP, TLS, Sections
+from .config_server import AUTH, JOURNAL, JWT, SERVER, SMTP, TLS, Sections
 from .config_spaces import DEFAULTS, LIMITS, PARTICIPANT, SHARED, SPACE, read_spaces
 from .config_yaml import read_tree
-from .settings import Config, ServerConfig
+from .settings import Config, ServerConfig, state_dir
 
 __all__ = ["KEYS", "Config", "ConfigError", "load_config"]
 
 # The TypeScript implementation's, at the top of a file; its logging is our `--trace`.
 _FOREIGN: Final = frozenset({"version", "gateway", "gateway_logging", "logging"})
-_TOP: Final = frozenset({"space", "spaces", "server", "tls", "smtp", "auth"}) | SHARED | _FOREIGN
+_TOP: Final = frozenset({"space", "spaces", "server", "journal", "tls", "smtp", "auth"}) | SHARED | _FOREIGN
 
 KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
@@ -25,6 +25,7 @@ KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "defaults": DEFAULTS,
         "limits": frozenset(LIMITS),
         "server": frozenset(SERVER),
+        "journal": JOURNAL,
         "tls": TLS,
         "smtp": SMTP,
         "auth": AUTH,
@@ -51,6 +52,7 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
         file=file,
         spaces=read_spaces(top, root, notes),
         server=sections.server(top["server"]) if "server" in top else ServerConfig(),
+        journal=sections.journal(top.get("journal"), state_dir(file) / "journal"),
         tls=sections.tls(top["tls"]) if "tls" in top else None,
         smtp=sections.smtp(top["smtp"]) if "smtp" in top else None,
         jwt=sections.jwt(top["auth"]) if "auth" in top else None,

@@ -1,4 +1,4 @@
-"""The gateway's own sections of a `space.yaml`: `server`, `tls`, `smtp` and `auth`."""
+"""The gateway's own sections of a `space.yaml`: `server`, `journal`, `tls`, `smtp` and `auth`."""
 
 import ipaddress
 import re
@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from mew.log.database import Durability
 from mew.protocol.capability import Capability
 
 from .config_node import Node
 from .config_spaces import read_capabilities
-from .settings import JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
+from .settings import JournalConfig, JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
 
-__all__ = ["AUTH", "JWT", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
+__all__ = ["AUTH", "JOURNAL", "JWT", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
 
 # Only signatures whose verifier cannot forge them: with HS* whoever checks could also sign.
 _ALGORITHMS: Final = frozenset(
@@ -28,6 +29,7 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 AUTH: Final = frozenset({"jwt"})
+JOURNAL: Final = frozenset({"folder", "fsync"})
 TLS: Final = frozenset({"cert", "key"})
 SMTP: Final = frozenset({"host", "port", "from", "security", "username", "password_env"})
 
@@ -120,6 +122,20 @@ class Sections:
 
     def server(self, node: Node) -> ServerConfig:
         return ServerConfig(**node.read(SERVER))
+
+    def journal(self, node: Node | None, usual: Path) -> JournalConfig | None:
+        """Kept in the usual folder where the file says nothing; None where it says `off`."""
+        if node is None:
+            return JournalConfig(folder=usual)
+        if node.value == "off":
+            return None
+        if not isinstance(node.value, Mapping):
+            raise node.error("expected a mapping, or 'off' to keep nothing, is another value")
+        fields = node.fields(JOURNAL)
+        return JournalConfig(
+            folder=self.folder / fields["folder"].string() if "folder" in fields else usual,
+            fsync=fields["fsync"].choice(Durability) if "fsync" in fields else Durability.PROCESS,
+        )
 
     def tls(self, node: Node) -> TlsConfig:
         fields = _required(node, TLS, TLS)

@@ -59,13 +59,17 @@ class Page(Struct, frozen=True):
 class History:
     """The last envelopes of one space, numbered as they come; `bytes` is what they take, as received and decoded."""
 
-    def __init__(self, envelopes_max: int, bytes_max: int) -> None:
+    def __init__(
+        self, envelopes_max: int, bytes_max: int, *, first: int = 0, dropped_at: datetime | None = None
+    ) -> None:
+        """One that goes on where another ended: so many were shown before, the last at that time."""
         self._envelopes_max = envelopes_max
         self._bytes_max = bytes_max
         self._records: deque[Record] = deque()
-        self._first = 0  # the number of the oldest record kept
+        self._first = first
         self._bytes = 0
-        self._dropped_at: datetime | None = None
+        self._bytes_dropped = 0
+        self._dropped_at = dropped_at
         self._correlations = Correlations()
 
     def __len__(self) -> int:
@@ -77,6 +81,16 @@ class History:
     @property
     def bytes(self) -> int:
         return self._bytes
+
+    @property
+    def bytes_shown(self) -> int:
+        """Those of all that were appended here, kept or not."""
+        return self._bytes + self._bytes_dropped
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest record kept."""
+        return self._first
 
     @property
     def end(self) -> int:
@@ -157,6 +171,7 @@ class History:
     def _drop_oldest(self) -> None:
         oldest = self._records.popleft()
         self._bytes -= _weight(oldest)
+        self._bytes_dropped += _weight(oldest)
         self._dropped_at = oldest.at
         self._first += 1
 

@@ -66,7 +66,7 @@ class _Rooms(Collector):
         rooms: Mapping[str, Room] = self._node.rooms
         yield InfoMetricFamily("mew", "The gateway.", value={"version": self._version})
         up = GaugeMetricFamily("mew_space_up", "1 while the space runs, 0 when it failed.", labels=["space"])
-        for name in rooms:
+        for name in {**rooms, **self._node.failed}:
             up.add_metric([name], 0 if name in self._node.failed else 1)
         yield up
         for name, (text, value) in _COUNTERS.items():

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -26,9 +26,18 @@ _logger = logging.getLogger(__name__)
 
 
 class Node:
-    """All rooms, and the tasks that run them. An async context: inside it the rooms run."""
+    """All rooms, and the tasks that run them. An async context: inside it the rooms run.
 
-    def __init__(self, config: Config, base_url: str, trace: Trace | None = None) -> None:
+    `open_log` gives a space its log, and may raise `LogUnavailable`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        base_url: str,
+        trace: Trace | None = None,
+        open_log: Callable[[str], Log] = lambda space: MemoryLog(),
+    ) -> None:
         self.rooms: dict[str, Room] = {}
         self.failed: dict[str, str] = {}
         self.stopping = False
@@ -36,15 +45,28 @@ class Node:
         self._config = config
         self._base_url = base_url
         self._trace = trace
+        self._open_log = open_log
         self._post = Post()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
 
     async def __aenter__(self) -> "Node":
+        """Opens every room.
+
+        Raises:
+            LogUnavailable: the log of one cannot be read; a bug that stops one stops no other.
+        """
+        rooms, unopened = self._prepare(self._config.spaces)
+        for error in unopened.values():
+            if isinstance(error, LogUnavailable):
+                for room in rooms.values():
+                    room.close()
+                raise error
+        self._note(unopened)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         sending = self.spawn(self._post.run())
         self._stack.callback(sending.cancel)
-        self._take(self._prepare(self._config.spaces))
+        self._take(rooms)
         return self
 
     async def __aexit__(
@@ -76,12 +98,14 @@ class Node:
         return self._tasks.create_task(_guarded(coroutine))
 
     def reconfigure(self, config: Config, base_url: str) -> None:
-        """Take over new rules; connections stay. New spaces open, and those that failed open anew, empty; one that
-        is gone closes for those in it. A room that cannot take its rules fails by itself: the others have theirs.
+        """Take over new rules; connections stay. New spaces open, and those that failed open anew, from their log;
+        one that is gone closes for those in it. A room that cannot take its rules fails by itself: the others have
+        theirs.
         """
-        fresh = self._prepare(
-            {name: it for name, it in config.spaces.items() if name in self.failed or name not in self.rooms}
-        )
+        wanted = {n: it for n, it in config.spaces.items() if n in self.failed or n not in self.rooms}
+        fresh, unopened = self._prepare(wanted)
+        self.failed = {}
+        self._note(unopened)
         self._config = config
         self._base_url = base_url
         for name, room in tuple(self.rooms.items()):
@@ -89,11 +113,8 @@ class Node:
                 del self.rooms[name]
                 _see_out(room, CloseCode.NO_SUCH_SPACE, "the space is no longer served here")
                 room.close()
-            elif name not in fresh:
+            elif name not in wanted:
                 self._configure(room, config.spaces[name])
-        self.failed = {
-            name: why for name, why in self.failed.items() if name in self.rooms and name not in fresh
-        }
         self._take(fresh)
 
     def dismiss(self, code: CloseCode, reason: str) -> None:
@@ -108,12 +129,29 @@ class Node:
         """Return when every invitation was sent, or could not be."""
         await self._post.emptied()
 
-    def _prepare(self, spaces: Mapping[str, SpaceConfig]) -> dict[str, Room]:
+    def _prepare(self, spaces: Mapping[str, SpaceConfig]) -> tuple[dict[str, Room], dict[str, Exception]]:
+        """A room for each, or why there is none."""
         rooms: dict[str, Room] = {}
+        unopened: dict[str, Exception] = {}
         for name, space in spaces.items():
-            log: Log = MemoryLog()
-            rooms[name] = Room(_rules(space), space.limits, log, self, self._trace)
-        return rooms
+            try:
+                rooms[name] = self._open(space)
+            except Exception as error:
+                unopened[name] = error
+        return rooms, unopened
+
+    def _open(self, space: SpaceConfig) -> Room:
+        log = self._open_log(space.id)
+        try:
+            return Room(_rules(space), space.limits, log, self, self._trace)
+        except BaseException:
+            log.close()
+            raise
+
+    def _note(self, unopened: Mapping[str, Exception]) -> None:
+        for name, error in unopened.items():
+            _logger.error("space not opened", extra={"space": name}, exc_info=error)
+            self.failed[name] = type(error).__name__
 
     def _take(self, rooms: Mapping[str, Room]) -> None:
         for name, room in rooms.items():

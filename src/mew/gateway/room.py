@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import chain
 from typing import Final, assert_never
@@ -31,17 +31,16 @@ from mew.space import (
     Refused,
     Rules,
     Sent,
-    Space,
     TimePassed,
     WakeAt,
 )
 
 from . import answers
 from .admit import admit
-from .history import History, Record
 from .intake import Intake
 from .outbox import Outboxes
 from .ports import Accepted, Counts, Guest, Shell
+from .recovery import Milestones, record_of, recover
 from .relay import Relay
 from .settings import Limits
 from .trace import Trace
@@ -56,15 +55,19 @@ _REPLIES: Final = frozenset(
 
 
 class Room:
-    """Runs one space. Its methods are for the doors; only `enter` and `inject` wait."""
+    """Runs one space, from where its log ends. Its methods are for the doors; only `enter` and `inject` wait."""
 
     def __init__(
         self, rules: Rules, limits: Limits, log: Log, shell: Shell, trace: Trace | None = None
     ) -> None:
+        """Goes through what the log holds from before.
+
+        Raises:
+            LogUnavailable: it cannot be read.
+        """
         self.id = rules.id
         self.limits = limits
-        self.space = Space()
-        self.history = History(limits.history_envelopes, limits.history_bytes)
+        self.space, self.history = recover(log, limits)
         self.guests: dict[Connection, Guest] = {}
         self.counts = Counts()
         self.dismissed = False
@@ -80,8 +83,11 @@ class Room:
         self._relay = Relay(self.space, self._intake, self._outboxes, self.counts, shell.now, self.turn_away)
         self._flushing = False
         self._wake: asyncio.TimerHandle | None = None
-        self._epoch = secrets.token_hex(4)
+        self._milestones = Milestones(self.space, self.history, log)
+        self._epoch = secrets.token_hex(4)  # first of all: nothing is signed as before a crash
         self.configure(rules, limits)
+        for connection in self.space.state.connections:  # they ended with the process that had them
+            self._intake.append(Left(connection))
 
     async def run(self) -> None:
         """Until the log is closed.
@@ -90,14 +96,16 @@ class Room:
             LogUnavailable: the log broke; nobody was shown anything that is not in it.
         """
         try:
-            async for batch in self._log.follow(after=self.space.seq):
-                for entry in batch:
-                    self._apply(entry)
-                    if self._relay.waiting:
-                        self._relay.catch_up()
-                self._outboxes.flush()
-                self.news.set()
-                self.news.clear()
+            async with aclosing(self._log.follow(after=self.space.seq)) as batches:
+                async for batch in batches:
+                    for entry in batch:
+                        self._apply(entry)
+                        if self._relay.waiting:
+                            self._relay.catch_up()
+                    self._outboxes.flush()
+                    self.news.set()
+                    self.news.clear()
+                    self._milestones.pass_by(batch[-1])
         finally:
             self.close()
             closed = LogUnavailable("the space was closed before it came round")
@@ -227,7 +235,7 @@ class Room:
         decisions = self.space.apply(entry)
         for decision in decisions:
             if type(decision) is Deliver:
-                self._deliver(entry.at, decision)
+                self._deliver(entry, decision)
             else:
                 self._carry_out(entry, decision)
         if type(event) is Sent:
@@ -241,7 +249,7 @@ class Room:
     def _carry_out(self, entry: Entry, decision: Decision) -> None:
         match decision:
             case Deliver():
-                self._deliver(entry.at, decision)
+                self._deliver(entry, decision)
             case Answer():
                 self._answer(entry, decision)
             case Refuse(who, envelope_id, kind, refused, connection):
@@ -256,10 +264,11 @@ class Room:
             case _:
                 assert_never(decision)
 
-    def _deliver(self, at: datetime, decision: Deliver) -> None:
+    def _deliver(self, entry: Entry, decision: Deliver) -> None:
         envelope, only = decision.envelope, decision.only
-        raw = decision.raw or encode(envelope)
-        self.history.append(Record(at, envelope, raw, only))
+        record = record_of(entry, decision)
+        raw = record.raw
+        self.history.append(record)
         if only is None:
             self.counts.delivered += len(self.guests)
             self._outboxes.to_all(text_frame(raw))

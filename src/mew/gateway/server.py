@@ -15,6 +15,9 @@ from typing import Final
 
 from aiohttp import web
 
+from mew.log.base import Log, LogUnavailable
+from mew.log.journals import Journals
+from mew.log.memory import MemoryLog
 from mew.protocol.errors import CloseCode, Refusal
 
 from .auth import Authenticator, Chain, StaticTokens
@@ -26,6 +29,7 @@ from .http import HttpDoor, problems
 from .jwt import JwtVerifier
 from .lobby import Lobby
 from .node import Node
+from .room import Room
 from .settings import Config, ServerConfig
 from .socket import SocketDoor
 from .tokens import load_tokens
@@ -47,7 +51,7 @@ _WATCHED: Final = frozenset({"/health", "/ready", "/metrics"})  # answered until
 class Gateway:
     """A running gateway. An async context: inside it the gateway serves.
 
-    `host` and `port` go before those of the file.
+    `host` and `port` go before those of the file, and `ephemeral` before its journal: nothing is kept (§2.2).
     """
 
     def __init__(
@@ -58,12 +62,14 @@ class Gateway:
         *,
         host: str | None = None,
         port: int | None = None,
+        ephemeral: bool = False,
     ) -> None:
         self._config = config
         self._environ = environ
         self._trace_file = trace
         self._host = config.server.host if host is None else host
         self._port = config.server.port if port is None else port
+        self._ephemeral = ephemeral
         self._stack = AsyncExitStack()
         self._jwt: JwtVerifier | None = None
         self._node: Node
@@ -121,9 +127,11 @@ class Gateway:
         changed = [
             key for key in ("host", "port") if getattr(config.server, key) != getattr(before.server, key)
         ]
-        if changed:
-            keys = ", ".join(f"server.{key}" for key in changed)
-            _logger.warning("these keys need a restart to take effect", extra={"keys": keys})
+        keys = [f"server.{key}" for key in changed]
+        if config.journal != before.journal and not self._ephemeral:
+            keys.append("journal")
+        if keys:
+            _logger.warning("these keys need a restart to take effect", extra={"keys": ", ".join(keys)})
 
     def _reload_tls(self, config: Config) -> None:
         """Handshakes from here on use the certificate that the file names now."""
@@ -147,7 +155,11 @@ class Gateway:
         self._port = listener.getsockname()[1]
         server = self._listening(config)
         self.url = _url(server, config)
-        self._node = await stack.enter_async_context(Node(config, _as_ws(self.url), trace))
+        try:
+            node = Node(config, _as_ws(self.url), trace, self._open_logs(stack))
+            self._node = await stack.enter_async_context(node)
+        except LogUnavailable as error:
+            raise ConfigError(str(error)) from error
         self._lobby = Lobby(
             patience_s=lambda: self._guard.server.join_timeout_s,
             is_proxy=lambda address: self._guard.is_proxy(address),
@@ -159,6 +171,14 @@ class Gateway:
         _log_notes(config)
         if self._tls is None and not is_loopback(self._host):
             _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
+
+    def _open_logs(self, stack: AsyncExitStack) -> Callable[[str], Log]:
+        journal = self._config.journal
+        if journal is None or self._ephemeral:
+            return lambda space: MemoryLog()
+        journals = Journals(journal.folder, journal.fsync)
+        stack.callback(journals.close)
+        return journals.open
 
     async def _listen(self, stack: AsyncExitStack, listener: socket.socket) -> None:
         runner = web.AppRunner(self._app(self._sockets), shutdown_timeout=_CUT_OFF_S)
@@ -208,6 +228,11 @@ class _Doorkeeper(Guard):
         self._node = node
         self._lobby = lobby
 
+    def room(self, name: str | None) -> Room:
+        if name in self._node.failed and name not in self._node.rooms:
+            raise Denied(503, Refusal.UNAVAILABLE, "the space is not available now", retry_after_s=5)
+        return super().room(name)
+
     async def admit(self, request: web.BaseRequest, token: str | None, space: str | None) -> Admission:
         admission = await super().admit(request, token, space)
         self._welcome(request)
@@ -236,15 +261,16 @@ async def serve(
     ready: Ready,
     host: str | None = None,
     port: int | None = None,
+    ephemeral: bool = False,
 ) -> None:
     """Serve until told to stop by SIGINT or SIGTERM; reload on SIGHUP. `ready` is told where once it listens.
 
     Raises:
-        ConfigError: it cannot start so: a token, the certificate, or the address.
+        ConfigError: it cannot start so: a token, the certificate, the address, or the journal.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    async with Gateway(config, environ, trace, host=host, port=port) as gateway:
+    async with Gateway(config, environ, trace, host=host, port=port, ephemeral=ephemeral) as gateway:
         for name in ("SIGINT", "SIGTERM"):
             loop.add_signal_handler(getattr(signal, name), stop.set)
         if hasattr(signal, "SIGHUP"):

@@ -8,12 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from mew.log.database import Durability
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
 __all__ = [
     "Config",
     "Delivery",
+    "JournalConfig",
     "JwtConfig",
     "Limits",
     "ParticipantConfig",
@@ -22,6 +24,7 @@ __all__ = [
     "SmtpSecurity",
     "SpaceConfig",
     "TlsConfig",
+    "state_dir",
 ]
 
 _MIB: Final = 1 << 20
@@ -149,8 +152,19 @@ class JwtConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalConfig:
+    """Where what happens is kept, and what it survives."""
+
+    folder: Path
+    fsync: Durability = Durability.PROCESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A whole `space.yaml`. `notes` are for the log, once: what the file says without effect."""
+    """A whole `space.yaml`. Without `journal` everything is forgotten with the process.
+
+    `notes` are for the log, once: what the file says without effect.
+    """
 
     file: Path
     spaces: Mapping[str, SpaceConfig]
@@ -158,11 +172,17 @@ class Config:
     tls: TlsConfig | None = None
     smtp: SmtpConfig | None = None
     jwt: JwtConfig | None = None
+    journal: JournalConfig | None = None
     tokens_by_space: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def state_dir(self) -> Path:
-        """Where the gateway keeps things: `.mew` beside the file, or its own folder if that is `.mew`."""
-        folder = self.file.parent
-        return folder if folder.name == ".mew" else folder / ".mew"
+        """Where the gateway keeps things."""
+        return state_dir(self.file)
+
+
+def state_dir(file: Path) -> Path:
+    """Where things are kept for this file: `.mew` beside it, or its own folder if that is `.mew`."""
+    folder = file.parent
+    return folder if folder.name == ".mew" else folder / ".mew"

@@ -1,16 +1,41 @@
-"""The port: an ordered log of one space."""
+"""The port: an ordered log of one space, and what it holds from before."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from msgspec import Struct
+
 from mew.space import Entry, Event
 
-__all__ = ["Log", "LogUnavailable"]
+__all__ = ["Log", "LogUnavailable", "Mark", "Past"]
 
 
 class LogUnavailable(Exception):
     """The log cannot be written or read. What was appended may or may not be in it: follow it to know."""
+
+
+class Mark(Struct, frozen=True):
+    """Where a snapshot was made: after which entry, and the numbers of what was shown and at hand then."""
+
+    seq: int
+    at: datetime
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What happened before: a snapshot, if there is one, and the entries after it.
+
+    The entries show all that was at hand when the newest snapshot was made, as far as the log still has it. They are
+    read as they are asked for, which may raise `LogUnavailable`.
+    """
+
+    mark: Mark | None
+    state: bytes
+    entries: Iterator[Entry]
 
 
 class Log(Protocol):
@@ -23,13 +48,26 @@ class Log(Protocol):
             LogUnavailable: it was not taken.
         """
 
-    def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+    def follow(self, after: int) -> AsyncGenerator[Sequence[Entry], None]:
         """The entries after this sequence number, as they come: those of one turn of the loop together.
 
-        Ends when the log is closed and everything in it was yielded.
+        Ends when the log is closed and everything in it was yielded. One follower, which knows the past.
 
         Raises:
-            LogUnavailable: no more can be read.
+            LogUnavailable: no more can be read, or kept.
+        """
+
+    def recall(self) -> Past:
+        """What is in the log already; to be read to its end before anything is appended.
+
+        Raises:
+            LogUnavailable: it is there and cannot be read.
+        """
+
+    def save_snapshot(self, mark: Mark, pieces: Iterable[bytes]) -> None:
+        """Keep the state after an entry that was yielded, without waiting; the pieces are made in a thread.
+
+        A snapshot only saves time: one that cannot be kept is told of, and not missed.
         """
 
     def close(self) -> None:

@@ -1,12 +1,12 @@
 """A log of this process, for a space that lives as long as it (§2.2). Keeps only what was not followed yet."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import datetime
 
 from mew.space import Entry, Event
 
-from .base import LogUnavailable
+from .base import LogUnavailable, Mark, Past
 
 __all__ = ["MemoryLog"]
 
@@ -28,7 +28,7 @@ class MemoryLog:
         if self._follower is not None:
             self._wake(self._follower)
 
-    async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+    async def follow(self, after: int) -> AsyncGenerator[Sequence[Entry], None]:
         assert after <= self._seq, f"follow after {after}, but the log ends at {self._seq}"
         loop = asyncio.get_running_loop()
         while self._new or not self._closed:
@@ -38,6 +38,12 @@ class MemoryLog:
                 continue
             batch, self._new = self._new, []
             yield batch
+
+    def recall(self) -> Past:
+        return Past(None, b"", iter(()))
+
+    def save_snapshot(self, mark: Mark, pieces: Iterable[bytes]) -> None:
+        """Keeps none: nobody will ask for it."""
 
     def close(self) -> None:
         self._closed = True

@@ -1,0 +1,238 @@
+"""One SQLite file with the entries of a space: opened, written a turn at a time, read in order.
+
+A row holds all entries of a turn of the loop, by the number of the last: a row for each costs twice as much.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from .base import LogUnavailable
+from .record import Link, Row, unpack
+
+__all__ = ["Busy", "Damaged", "Database", "Durability", "checkpoint"]
+
+FORMAT: Final = 1
+_APPLICATION: Final = 0x6D657734  # "mew4"
+_BUSY_MS: Final = 5_000
+_READ_TURNS: Final = 64
+_DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_SHORT: Final = sqlite3.SQLITE_IOERR_SHORT_READ
+_SCHEMA: Final = f"""
+BEGIN;
+CREATE TABLE turns (last INTEGER PRIMARY KEY, entries BLOB NOT NULL);
+CREATE TABLE journal (space TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL);
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+
+
+class Durability(StrEnum):
+    """What the entries survive: a killed process, or a power cut too."""
+
+    PROCESS = "process"
+    POWER = "power"
+
+
+class Damaged(Exception):
+    """The file, or a part of it, cannot be read as what it should be."""
+
+
+class Busy(LogUnavailable):
+    """Somebody else writes to the file."""
+
+
+class Database:
+    """An open file. Its methods may be called in any thread, one after the other.
+
+    All raise `LogUnavailable` where the disk or the system says no, and `Damaged` where the file is not whole.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, durability: Durability) -> None:
+        """For `create` and `open`."""
+        self.path = path
+        self._connection = connection
+        with _told(path):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+
+    @classmethod
+    def create(cls, path: Path, space: str, after: Link, durability: Durability) -> "Database":
+        """A new file for the entries that follow this place, for the owner's eyes only, in place of any other."""
+        draft = path.with_name(f".{path.name}")
+        with _told(path):
+            for rest in (draft, draft.with_name(f"{draft.name}-journal")):
+                rest.unlink(missing_ok=True)  # of an attempt that was cut off
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            connection = _connect(draft)
+            connection.executescript(_SCHEMA)
+            connection.execute("INSERT INTO journal VALUES (?, ?, ?)", (space, *after))
+            connection.close()
+            draft.replace(path)  # whole or not at all
+            _sync(path.parent, path.parent.parent)
+            return cls(path, _connect(path), durability)
+
+    @classmethod
+    def open(cls, path: Path, space: str, durability: Durability) -> "Database":
+        """The file that is there. One of another space, or of a later version, is not for us."""
+        with _told(path):
+            connection = _connect(path)
+            try:
+                found = connection.execute("PRAGMA application_id").fetchone()[0]
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                if version > FORMAT:
+                    raise LogUnavailable(f"{path}: written by a later version of mew, format {version}")
+                if found != _APPLICATION or version != FORMAT:
+                    raise Damaged("not a journal")
+                (name,) = connection.execute("SELECT space FROM journal").fetchone() or ("",)
+                if name != space:
+                    raise LogUnavailable(f"{path}: the journal of space {name!r}, not of {space!r}")
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection, durability)
+
+    @property
+    def begin(self) -> Link:
+        """What the first entry of this file follows."""
+        with _told(self.path):
+            return Link(*self._connection.execute("SELECT seq, hash FROM journal").fetchone())
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry, whole or not."""
+        with _told(self.path):
+            (last,) = self._connection.execute("SELECT max(last) FROM turns").fetchone()
+        return self.begin.seq if last is None else int(last)
+
+    def hash_of(self, seq: int) -> bytes | None:
+        begin = self.begin
+        if seq == begin.seq:
+            return begin.hash
+        row = next(self.rows(seq - 1), None)
+        return None if row is None or row.seq != seq else row.hash
+
+    def write(self, last: int, packed: bytes) -> None:
+        """A turn: its entries, and the number of the last. All or nothing.
+
+        Raises:
+            Busy: nothing, now.
+        """
+        with _told(self.path):
+            self._connection.execute("INSERT INTO turns VALUES (?, ?)", (last, packed))
+
+    def write_patiently(self, last: int, packed: bytes) -> None:
+        """Write, once nobody else does; waits some seconds for that."""
+        self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        try:
+            self.write(last, packed)
+        finally:
+            self._connection.execute("PRAGMA busy_timeout = 0")
+
+    def rows(self, after: int) -> Iterator[Row]:
+        """The rows after this one in order, up to the very one that cannot be read."""
+        last, some = after, _READ_TURNS
+        while True:
+            try:
+                found = self._turns("last > ? ORDER BY last", last, some)
+            except Damaged:
+                if some == 1:
+                    raise
+                some = 1
+                continue
+            for _, entries in found:
+                yield from (row for row in _unpacked(entries) if row.seq > after)
+            if len(found) < some:
+                return
+            last = found[-1][0]
+
+    def rows_back(self, until: int) -> Iterator[Row]:
+        """The rows up to this one, the last first."""
+        found = self._turns("last >= ? ORDER BY last", until, 1)
+        found = found or self._turns("last < ? ORDER BY last DESC", until, 1)
+        while found:
+            ((last, entries),) = found
+            yield from (row for row in reversed(list(_unpacked(entries))) if row.seq <= until)
+            found = self._turns("last < ? ORDER BY last DESC", last, 1)
+
+    def _turns(self, which: str, than: int, limit: int) -> list[tuple[int, object]]:
+        query = f"SELECT last, entries FROM turns WHERE {which} LIMIT ?"
+        with _told(self.path):
+            return self._connection.execute(query, (than, limit)).fetchall()
+
+    def close(self) -> None:
+        """Bring everything into the one file and leave it. Takes as long as the disk does."""
+        with _told(self.path):
+            self._connection.close()
+
+
+def checkpoint(path: Path, *, whole: bool = False) -> tuple[int, int]:
+    """Bring what was written ahead into the file; return how many pages were ahead, and how many of them are in.
+
+    Beside a writer it goes as far as it can; `whole` waits until it is alone, and the writer must wait meanwhile.
+    """
+    with _told(path):
+        connection = _connect(path)
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            mode = "RESTART" if whole else "PASSIVE"
+            _, ahead, done = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        finally:
+            connection.close()
+    return ahead, done
+
+
+_SYNCHRONOUS: Final = {Durability.PROCESS: "NORMAL", Durability.POWER: "FULL"}
+
+
+def _sync(*folders: Path) -> None:
+    """Have the names in them survive a power cut."""
+    if os.name != "posix":
+        return
+    for folder in folders:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _unpacked(entries: object) -> Iterator[Row]:
+    if not isinstance(entries, bytes):
+        raise Damaged("a turn without entries")
+    try:
+        yield from unpack(entries)
+    except ValueError as error:
+        raise Damaged(str(error)) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+class _told:
+    """What SQLite and the system say, as what it means for the log."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            code = getattr(error, "sqlite_errorcode", 0)
+            if code & 0xFF in _DAMAGE or code == _SHORT:
+                raise Damaged(str(error)) from error
+            if code & 0xFF == sqlite3.SQLITE_BUSY:
+                raise Busy(f"{self._path}: {error}") from error
+            raise LogUnavailable(f"{self._path}: {error}") from error
+        if isinstance(error, OSError):
+            raise LogUnavailable(f"{self._path}: {error.strerror}") from error
