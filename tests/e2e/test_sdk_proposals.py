@@ -32,6 +32,11 @@ async def following(reviews: AsyncIterator[mew.Review]) -> mew.Review:
         return await anext(reviews)
 
 
+def is_call(request: Json) -> bool:
+    """A reviewer asks for the tools too, to know what it decides on."""
+    return bool(request["payload"]["method"] == "tools/call")
+
+
 async def fulfil(client: Client, proposal: Json, *, id: int = 44) -> str:
     """As §3.2.1 shows it."""
     request = {"jsonrpc": "2.0", "id": id, **proposal["payload"]}
@@ -191,7 +196,7 @@ async def test_an_approval_is_the_request_that_was_proposed_and_names_it(door: D
         reviews = bob.proposals()
         proposed = await bot.say("mcp/proposal", WRITE, to=["ann"])
         approval = tasks.create_task((await following(reviews)).approve())
-        request = await ann.until("mcp/request")
+        request = await ann.until("mcp/request", is_call)
         assert (request["from"], request["to"], request["correlation_id"]) == ("bob", ["ann"], [proposed])
         number = request["payload"].pop("id")
         assert request["payload"] == {"jsonrpc": "2.0", **WRITE}
@@ -210,7 +215,7 @@ async def test_an_edited_approval_sends_what_the_reviewer_changed(door: Door) ->
         proposed = await bot.say("mcp/proposal", WRITE, to=["ann"])
         review = await following(reviews)
         approval = tasks.create_task(review.approve(review.arguments | {"path": "safe.txt"}))
-        request = await ann.until("mcp/request")
+        request = await ann.until("mcp/request", is_call)
         assert request["correlation_id"] == [proposed]
         assert request["payload"]["params"]["arguments"] == {"path": "safe.txt", "text": "hi"}
         answer = {"jsonrpc": "2.0", "id": request["payload"]["id"], "result": {"content": []}}
@@ -241,7 +246,7 @@ async def test_what_was_withdrawn_or_approved_is_not_approved_again(door: Door) 
     ann, bot = await door.join("ann"), await door.join("bot")
     async with joined(door) as bob:
         reviews, withdrawals = bob.proposals(), bob.envelopes("mcp/withdraw")
-        requests = bob.envelopes("mcp/request")
+        requests = bob.envelopes("mcp/request", sender="ann")
         first, second = [await bot.say("mcp/proposal", WRITE, to=["ann"]) for _ in range(2)]
         withdrawn, taken = await following(reviews), await following(reviews)
         await bot.say("mcp/withdraw", {"reason": "no_longer_needed"}, correlation_id=[first])
@@ -253,7 +258,8 @@ async def test_what_was_withdrawn_or_approved_is_not_approved_again(door: Door) 
             with pytest.raises(mew.AlreadyDecided):
                 await review.approve()
     await ann.since_now()
-    assert not [said for said in ann.seen if said["kind"] == "mcp/request" and said["from"] == "bob"]
+    requested = [said for said in ann.seen if said["kind"] == "mcp/request" and said["from"] == "bob"]
+    assert not [said for said in requested if is_call(said)]
 
 
 async def test_a_participant_decides_by_a_function_of_its_author(door: Door) -> None:
