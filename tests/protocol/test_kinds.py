@@ -45,6 +45,7 @@ SPECIFIED = [
 
 OURS = [
     "space/invite-ack",
+    "stream/ack",
     "stream/grant-write",
     "stream/revoke-write",
     "stream/transfer-ownership",

@@ -164,6 +164,7 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("stream/close", {"correlation_id": ["o1"], "payload": {"reason": "complete"}}),
     ("stream/close", {"payload": {"stream_id": "stream-4"}}),
+    ("stream/ack", {"payload": {"stream_id": "stream-4", "received": 1048576}}),
     ("stream/grant-write", {"payload": {"stream_id": "stream-4", "participant_id": "ann"}}),
     ("stream/revoke-write", {"payload": {"stream_id": "stream-4", "participant_id": "ann"}}),
     ("stream/transfer-ownership", {"payload": {"stream_id": "stream-4", "new_owner": "ann"}}),
