@@ -12,7 +12,7 @@ import mew
 
 
 async def main(url: str, space: str, token: Path) -> None:
-    async with mew.connect(url, space=space, token=token) as me:
+    async with mew.connect(url, space=space, token=token, recall=1000) as me:
         print(f"{me.id} reviews what is proposed in {me.space}", flush=True)
         async for proposal in me.proposals():
             print(f"\n{proposal.preview()}\ndigest {proposal.digest}")

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import re
 import runpy
+import signal
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,7 @@ SDK = DOCS / "reference" / "sdk.md"
 TUTORIAL = DOCS / "tutorial"
 SNIPPETS = DOCS / "howto" / "snippets"
 LINE_MAX = 120
+WHEN = re.compile(r"^[\d-]+ [\d:,]+ ")  # before each line of the log
 
 PAGES = sorted(
     page
@@ -132,7 +134,7 @@ class Desk:
         self._running.append(process)
         if until is not None:
             assert process.stdout is not None
-            assert process.stdout.readline().strip() == until
+            assert WHEN.sub("", process.stdout.readline().strip()) == WHEN.sub("", until.strip())
         return process
 
     def run(self, *command: str) -> str:
@@ -166,23 +168,58 @@ def printed(page: Path, command: str) -> str:
 def test_the_tutorial_goes_as_it_says(desk: Desk) -> None:
     page = TUTORIAL / "first-participant.md"
     desk.put(*TUTORIAL.glob("*.py"))
-    calculator = desk.start("calculator.py", until=printed(page, "python calculator.py").strip())
+    calculator = desk.start("calculator.py", until=printed(page, "python calculator.py"))
     assert desk.run("ask.py") == printed(page, "python ask.py")
 
-    reviewer = desk.start("review.py", until=printed(page, "python review.py").strip())
+    reviewer = desk.start("review.py", until=printed(page, "python review.py"))
     assert reviewer.stdin is not None
     answers = re.findall(r"^\| `(.+?)` \| `(.+?)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(answers) == 3
     for typed, outcome in answers:
         print(typed, file=reviewer.stdin, flush=True)
         assert desk.run("agent.py") == f"{printed(page, 'python agent.py')}{outcome}\n"
-    reviewer.terminate()
-    asked, _ = reviewer.communicate(timeout=5)
+    asked = interrupted(reviewer)
     (preview,) = [block for _, block in blocks(page, "console") if block.startswith("agent proposes")]
     assert asked.startswith(preview.rstrip("\n"))
 
     calculator.terminate()
     assert calculator.wait(5) == 0
+
+
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """What it said until Ctrl-C, which ended it at once."""
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=5)
+    assert process.returncode == -signal.SIGINT
+    return said
+
+
+def said_until(process: subprocess.Popen[str], end: str) -> str:
+    """What a process says up to this, which it is waited for."""
+    assert process.stdout is not None
+    said = ""
+    while not said.endswith(end):
+        more = process.stdout.read(1)
+        assert more, said
+        said += more
+    return said
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("desk", [(TUTORIAL / "space.yaml").read_text(encoding="utf-8")], indirect=True)
+def test_the_reviewer_of_the_tutorial_may_come_after_the_agent_and_again(desk: Desk) -> None:
+    page = TUTORIAL / "first-participant.md"
+    desk.put(*TUTORIAL.glob("*.py"))
+    desk.start("calculator.py", until=printed(page, "python calculator.py"))
+    agent = desk.start("agent.py", until=printed(page, "python agent.py"))
+    for typed, outcome in (('{"value": "many"}', "not done: value: 'many'"), ("y", "done: M = 5\n")):
+        reviewer = desk.start("review.py", until=printed(page, "python review.py"))
+        assert reviewer.stdin is not None
+        assert said_until(reviewer, "? ").startswith("agent proposes store")
+        print(typed, file=reviewer.stdin, flush=True)
+        said_until(reviewer, outcome)
+        interrupted(reviewer)
+    assert agent.communicate(timeout=5)[0] == "M = 5\n"
 
 
 def readme_space() -> str:
@@ -194,16 +231,16 @@ def readme_space() -> str:
 @pytest.mark.parametrize("desk", [readme_space()], indirect=True)
 def test_the_participant_and_the_client_of_the_readme_meet(desk: Desk) -> None:
     desk.put(*(TUTORIAL / "snippets").glob("*.py"))
-    desk.start("participant.py")
-    assert desk.run("client.py") == "5\n"
+    page, folder = ROOT / "README.md", ".venv/bin/python docs/tutorial/snippets"
+    desk.start("participant.py", until=printed(page, f"{folder}/participant.py"))
+    assert desk.run("client.py") == printed(page, f"{folder}/client.py")
 
 
 @pytest.mark.e2e
-@pytest.mark.skipif(not hasattr(mew, "connect_sync"), reason="mew.connect_sync is not exported yet")
 @pytest.mark.parametrize("desk", [(TUTORIAL / "space.yaml").read_text(encoding="utf-8")], indirect=True)
 def test_the_script_without_async_runs(desk: Desk) -> None:
     desk.put(TUTORIAL / "calculator.py", SNIPPETS / "without_async.py")
-    desk.start("calculator.py", until="calculator is in demo")
+    desk.start("calculator.py", until="calculator is calculator in space demo")
     said = desk.run("without_async.py", desk.gateway.ws_url, "demo", ".mew/tokens/ann.token")
     assert said.splitlines() == [
         "ann hello",
@@ -264,6 +301,7 @@ def things() -> dict[str, Any]:
 UNDERNEATH = {
     "Client": {"connection"},
     "Feed": {"offer"},
+    "ChatRoom": {"recall"},
     "Streams": {"connection"},
     "Stream": {"connection", "give_up"},
     "ProposalBook": {"apply", "apply_all"},
@@ -310,7 +348,13 @@ def test_the_reference_has_all_that_a_thing_can_do_and_no_more(name: str) -> Non
 
 def test_the_reference_has_every_public_name_and_no_other() -> None:
     names = re.findall(r"^\| `mew\.(\w+)` \|", section("Names"), re.MULTILINE)
-    assert sorted(names) == sorted({*mew.__all__, "connect_sync"})  # which is documented as of now
+    assert sorted(names) == sorted(mew.__all__)
+
+
+def test_the_reference_has_what_one_connects_with() -> None:
+    (written,) = re.findall(r"^`connect\((.+?)\)`", section("Names"), re.MULTILINE)
+    for connect in (mew.connect, mew.connect_sync):
+        assert written.split(", ") == list(inspect.signature(connect).parameters)
 
 
 def held(thing: type, member: str) -> Any:

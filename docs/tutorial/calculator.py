@@ -21,9 +21,4 @@ async def store(value: float) -> str:
     return f"M = {value:g}"
 
 
-@calc.on_start
-async def started() -> None:
-    print(f"{calc.client.id} is in {calc.client.space}", flush=True)
-
-
 calc.run("ws://127.0.0.1:8080", space="demo", token=Path(".mew/tokens/calculator.token"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from pathlib import Path
 
 import mew
@@ -18,7 +19,8 @@ async def decide(proposal: mew.Review, answer: str) -> None:
 
 
 async def main() -> None:
-    async with mew.connect("ws://127.0.0.1:8080", space="demo", token=Path(".mew/tokens/ann.token")) as me:
+    token = Path(".mew/tokens/ann.token")
+    async with mew.connect("ws://127.0.0.1:8080", space="demo", token=token, recall=1000) as me:
         await me.tools("calculator")  # so that a proposal can be shown with what its tool says of itself
         print("waiting for proposals", flush=True)
         async for proposal in me.proposals():
@@ -29,4 +31,5 @@ async def main() -> None:
                 print("not done:", error)
 
 
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once, also while it waits for an answer
 asyncio.run(main())

@@ -31,16 +31,13 @@ async def main() -> None:
     bot = mew.Participant("bot")
     async with (
         Space({"ann": ["*"], "bot": ["chat", "chat/acknowledge", "participant/status"]}) as space,
-        asyncio.TaskGroup() as tasks,
-        space.connect("bot") as there,
+        space.serving(bot, "bot") as there,
         space.connect("ann") as ann,
     ):
-        serving = tasks.create_task(bot.serve(there))
         await trust(ann)
         assert not there.can_send("mcp/request", {"method": "tools/call", "params": {"name": "read_file"}})
         await let_in(ann)
         await supervise(ann)
-        await serving
 
 
 if __name__ == "__main__":

@@ -19,12 +19,11 @@ async def propose(
     me: mew.Client,
     item: str,
     strategy: mew.Strategy = mew.Strategy.FIRST_REJECT,
-    reviewers: Sequence[str] = (),
+    reviewers: str | Sequence[str] = (),
     timeout_s: float = 300,
 ) -> str:
-    params = {"name": "order", "arguments": {"item": item}}
-    proposal = await me.propose(
-        "tools/call", params, target="shop", strategy=strategy, reviewers=reviewers, timeout_s=timeout_s
+    proposal = await me.propose_call(
+        "shop", "order", item=item, strategy=strategy, reviewers=reviewers, timeout_s=timeout_s
     )
     outcome = await proposal
     match outcome:
@@ -56,11 +55,10 @@ async def main() -> None:
         assert await propose(bot, "ink", timeout_s=0.05) == "nobody took it up"
         async with (
             asyncio.TaskGroup() as tasks,
-            space.connect("shop") as there,
+            space.serving(shop, "shop"),
             space.connect("ann") as ann,
             space.connect("bob") as bob,
         ):
-            tasks.create_task(shop.serve(there))
             tasks.create_task(reject(ann))
             assert await propose(bot, "ink") == "rejected by ann: unsafe"
 
@@ -71,7 +69,7 @@ async def main() -> None:
             assert await waiting == "ink ordered, approved by bob"
 
             tasks.create_task(approve(bob))
-            done = await propose(bot, "pens", mew.Strategy.EXCLUSIVE, reviewers=["bob"])
+            done = await propose(bot, "pens", mew.Strategy.EXCLUSIVE, reviewers="bob")
             assert done == "pens ordered, approved by bob"
 
 

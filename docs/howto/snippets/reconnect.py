@@ -41,13 +41,14 @@ async def main() -> None:
         assert texts == ["one", "two", "three"]
         assert [gap.complete for gap in ann.gaps] == [True]
         report(ann)
+        await come_late()
 
         pauses = bob.envelopes("participant/pause")
         await ann.control.pause("bob", timeout_s=0.2, reason="wait for me")
         await anext(pauses)
         assert bob.paused
         assert await say(bob, "four")  # returns when the pause is over
-        assert not await say(bob, "x" * 2_000_000)
+        assert not await say(bob, "x" * 2_000_000)  # refused: too_large
         await ann.kick("bob")
         code = 0
         try:
@@ -55,6 +56,15 @@ async def main() -> None:
         except mew.Disconnected as end:
             code = end.code
         assert code == 4503  # kicked
+
+
+async def come_late() -> None:
+    async with Space({"ann": ["*"], "bob": ["chat"]}) as space:
+        async with space.connect("bob") as bob:
+            await bob.chat("is anybody there?")
+        async with space.connect("ann", recall=1_000) as ann:  # as mew.connect(…, recall=1_000)
+            (waiting,) = ann.chats.waiting  # what still waits for her
+            assert waiting in ann.recalled  # of all that was shown before she came, oldest first
 
 
 if __name__ == "__main__":

@@ -38,11 +38,9 @@ async def look_after(me: mew.Client, who: str) -> None:
 async def main() -> None:
     async with (
         Space({"ann": ["*"], "agent": ["chat", "chat/*", "participant/*"]}) as space,
-        asyncio.TaskGroup() as tasks,
-        space.connect("agent") as there,
+        space.serving(agent, "agent"),
         space.connect("ann") as ann,
     ):
-        tasks.create_task(agent.serve(there))
         answers = ann.envelopes("chat", sender="agent")
         await ann.chat("good morning")
         assert (await anext(answers)).read(Chat).text == "I remember 1 chats, the first is 'good morning'"

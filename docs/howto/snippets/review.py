@@ -1,7 +1,6 @@
 """A reviewer who approves, edits, rejects and delegates."""
 
 import asyncio
-from typing import Any
 
 import mew
 from mew.testing import Space
@@ -22,7 +21,7 @@ async def order(item: str, pieces: int) -> str:
 
 
 async def review(me: mew.Client) -> None:
-    await me.tools("shop")  # now its schema is known: it is shown, and edits are checked against it
+    await me.tools("shop")  # its schema is known from the first proposal on: shown, and edits are checked
     async for proposal in me.proposals():
         print(proposal.preview())
         try:
@@ -47,30 +46,26 @@ async def decide(me: mew.Client, proposal: mew.Review) -> None:
 
 
 async def main() -> None:
-    async with (
-        Space({"ann": ["*"], "shop": [], "bot": ["mcp/proposal", "mcp/withdraw"]}) as space,
-        asyncio.TaskGroup() as tasks,
-        space.connect("shop") as there,
-        space.connect("ann") as ann,
-        space.connect("bot") as bot,
-    ):
-        tasks.create_task(shop.serve(there))
-        tasks.create_task(review(ann))
-
-        assert await bot.call("shop", "order", item="pens", pieces=500) == "100 x pens ordered"
-        assert await bot.call("shop", "order", item="ink", pieces=2) == "2 x ink ordered"
-        while not bot.can_send("mcp/request", call(item="ink", pieces=3), to="shop"):
-            await anext(bot.envelopes("system/welcome"))
-        assert await bot.call("shop", "order", item="ink", pieces=3) == "3 x ink ordered"
-        assert len(ann.book) == 2  # the third was a request
-        params = call(item="pony", pieces=1)["params"]
-        outcome = await (await bot.propose("tools/call", params, target="shop"))
-        assert isinstance(outcome, mew.Rejected)
-        assert outcome.reason == "disagree"
+    who = {"ann": ["*"], "shop": [], "bot": ["mcp/proposal", "mcp/withdraw"]}
+    async with Space(who) as space, space.serving(shop, "shop"), space.connect("bot") as bot:
+        waiting = await bot.propose_call("shop", "order", item="tea", pieces=1)
+        async with asyncio.TaskGroup() as tasks, space.connect("ann", recall=1_000) as ann:
+            tasks.create_task(review(ann))
+            assert await waiting.value() == "1 x tea ordered"  # it was proposed before she came
+            await propose(bot)
+            assert len(ann.book) == 4  # the third of those was a request
 
 
-def call(**arguments: object) -> dict[str, Any]:
-    return {"method": "tools/call", "params": {"name": "order", "arguments": arguments}}
+async def propose(bot: mew.Client) -> None:
+    assert await bot.call("shop", "order", item="pens", pieces=500) == "100 x pens ordered"
+    assert await bot.call("shop", "order", item="ink", pieces=2) == "2 x ink ordered"
+    call = {"method": "tools/call", "params": {"name": "order", "arguments": {"item": "ink", "pieces": 3}}}
+    while not bot.can_send("mcp/request", call, to="shop"):
+        await anext(bot.envelopes("system/welcome"))
+    assert await bot.call("shop", "order", item="ink", pieces=3) == "3 x ink ordered"
+    outcome = await (await bot.propose_call("shop", "order", item="pony", pieces=1))
+    assert isinstance(outcome, mew.Rejected)
+    assert outcome.reason == "disagree"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Tests of a participant, in a space within the process."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -24,12 +23,7 @@ async def divide(a: float, b: float) -> float:
 async def running() -> AsyncIterator[Space]:
     """A space in which the calculator answers."""
     capabilities = {"calculator": [], "ann": ["*"], "bot": ["mcp/proposal"]}
-    async with (
-        Space(capabilities) as space,
-        asyncio.TaskGroup() as tasks,
-        space.connect("calculator") as client,
-    ):
-        tasks.create_task(calc.serve(client))
+    async with Space(capabilities) as space, space.serving(calc, "calculator"):
         yield space
 
 
@@ -60,10 +54,18 @@ async def test_bot_may_not_ask_it_directly() -> None:
 
 async def test_what_bot_proposes_runs_once_ann_approves() -> None:
     async with running() as space, space.connect("ann") as ann, space.connect("bot") as bot:
-        params = {"name": "divide", "arguments": {"a": 6, "b": 3}}
-        proposal = await bot.propose("tools/call", params, target="calculator")
+        proposal = await bot.propose_call("calculator", "divide", a=6, b=3)
         assert await ann.review(proposal.id).approve() == 2
         assert isinstance(await proposal, mew.Fulfilled)
+
+
+async def test_a_reviewer_who_comes_later_finds_what_waits() -> None:
+    async with running() as space, space.connect("bot") as bot:
+        proposal = await bot.propose_call("calculator", "divide", a=6, b=3)
+        async with space.connect("ann", recall=100) as ann:
+            (waiting,) = ann.book.open
+            assert await ann.review(waiting.id).approve() == 2
+        assert await proposal.value() == 2
 
 
 async def test_it_answers_after_its_connection_was_lost() -> None:

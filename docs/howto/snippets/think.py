@@ -36,11 +36,9 @@ async def main() -> None:
     capabilities = ["chat", "reasoning/*"]
     async with (
         Space({"ann": capabilities, "agent": capabilities}) as space,
-        asyncio.TaskGroup() as tasks,
-        space.connect("agent") as there,
+        space.serving(agent, "agent"),
         space.connect("ann") as ann,
     ):
-        tasks.create_task(agent.serve(there))
         answers, thoughts = ann.envelopes("chat", sender="agent"), ann.envelopes("reasoning/thought")
 
         await ann.chat("2 + 2")

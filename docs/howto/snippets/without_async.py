@@ -16,8 +16,7 @@ def main(url: str, space: str, token: Path) -> None:
 
         print(me.call("calculator", "add", a=2, b=3))
 
-        params = {"name": "add", "arguments": {"a": 4, "b": 5}}
-        proposal = me.propose("tools/call", params, target="calculator", timeout_s=60)
+        proposal = me.propose_call("calculator", "add", a=4, b=5, timeout_s=60)
         try:
             print(proposal.wait(0.1))
         except TimeoutError:
