@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mew.client.client import Client
+from mew.client.errors import Disconnected
 from mew.client.serving.participant import Participant
 from mew.client.wire.connection import Connection
 from mew.client.wire.memory import MemoryLink, MemoryTransport
@@ -88,14 +89,30 @@ class Space:
         return Client(self.connection(who, recall=recall))
 
     @asynccontextmanager
-    async def serving(self, participant: Participant, who: str) -> AsyncIterator[Client]:
-        """A participant that runs as `who` inside this block; yields its client."""
-        async with self.connect(who) as client:
-            serving = client.connection.spawn(participant.serve(client))
+    async def serving(self, participant: Participant, who: str, *, recall: int = 0) -> AsyncIterator[Client]:
+        """A participant that runs as `who` inside this block; yields its client.
+
+        Raises:
+            Exception: what `on_start` raised, when the block ends well.
+        """
+        failed: list[Exception] = []
+
+        async def serve(client: Client) -> None:
+            try:
+                await participant.serve(client)
+            except Disconnected:
+                pass  # kicked, or the space is over: that may be what is tested
+            except Exception as error:
+                failed.append(error)
+
+        async with self.connect(who, recall=recall) as client:
+            serving = client.connection.spawn(serve(client))
             await asyncio.sleep(0)  # so that it listens before anything can be asked of it
             yield client
             participant.stop()
             await serving
+            if failed:
+                raise failed[0]
 
     def connection(self, who: str, *, recall: int = 0) -> Connection:
         """A connection of `who`, without what a client adds."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -344,3 +345,27 @@ async def test_who_asks_for_it_is_told_what_was_shown_before_and_misses_nothing_
             await say(bot, "after")
             await view.until("after")
             assert view == ["after"]
+
+
+async def test_nobody_can_guess_the_id_of_what_is_sent_next(reach: Reach) -> None:
+    async with reach.connection("ann") as ann:
+        ids = [(await say(ann, str(n))).id for n in range(300)]
+    assert len(set(ids)) == 300
+    assert {len(envelope_id) for envelope_id in ids} == {32}
+    assert not [later for earlier, later in pairwise(ids) if earlier[:16] == later[:16]]
+
+
+async def test_an_iteration_that_nobody_reads_does_not_hold_back_the_others_for_good(reach: Reach) -> None:
+    async with reach.connection("ann") as ann, reach.connection("bot") as bot:
+        bot.stuck_s = 0.01
+        forgotten, read = bot.feed(), bot.feed()
+        bot.listen(lambda envelope, payload: forgotten.offer(envelope))
+        bot.listen(lambda envelope, payload: read.offer(envelope))
+        await asyncio.gather(*[say(ann, str(n)) for n in range(2 * HIGH)])
+        texts = []
+        async for envelope in read:
+            if envelope.kind == Kind.CHAT:
+                texts.append(envelope.content["text"])
+            if len(texts) == 2 * HIGH:
+                break
+        assert len(forgotten) >= 2 * HIGH

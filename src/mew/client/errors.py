@@ -13,6 +13,8 @@ MewError
   NotFulfilled      the proposal was rejected, withdrawn, or nobody took it up in time
   AlreadyDecided    the proposal is no longer open
   StreamBroken      some of a stream's data was lost, or may have been
+    Corrupt         it has not the size or the checksum that its sender said
+  InvalidArguments  a tool's schema does not allow the arguments (in `mcp.validation`)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -96,7 +98,7 @@ class Absent(MewError):
 
 
 class Unanswered(MewError):
-    """No answer came in time; the addressee was told that it is no longer wanted."""
+    """No answer came in time. Where it was an MCP request, the addressee was told that it is no longer wanted."""
 
 
 class RpcError(MewError):

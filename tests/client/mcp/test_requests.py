@@ -325,3 +325,19 @@ async def test_who_waits_is_told_when_the_connection_ends_for_good() -> None:
             await absent
         with pytest.raises(Disconnected):
             await Requests(ann).request("calc", "x")
+
+
+@pytest.mark.parametrize("result", [[1], None, {}, {"tools": 3}, {"tools": "abc"}, {"tools": ["x"]}])
+async def test_what_is_no_listing_is_an_error_of_who_answers(result: Any) -> None:
+    async with meeting("ann", "calc") as (_, ann, calc):
+        answering(calc, lambda *_: {"result": result})
+        with pytest.raises(RpcError, match="no listing"):
+            await Requests(ann).listing("calc", "tools")
+
+
+async def test_a_listing_without_end_is_given_up() -> None:
+    async with meeting("ann", "calc") as (_, ann, calc):
+        page = {"tools": [{"name": "x" * 900_000}], "nextCursor": "more"}
+        answering(calc, lambda *_: {"result": page})
+        with pytest.raises(RpcError, match="without end"):
+            await Requests(ann).listing("calc", "tools")

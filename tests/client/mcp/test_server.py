@@ -495,6 +495,7 @@ async def test_subscriptions_are_kept_by_caller_and_bounded(desk: Desk) -> None:
     assert await desk.ask("resources/unsubscribe", sender="eve", uri="notes://all") == {}
     assert desk.server.subscribers("notes://all") == ("ann",)
     assert (await desk.refused("resources/subscribe", uri="other://x")).code == -32002
+    assert (await desk.refused("resources/subscribe", uri="notes://" + "x" * 5_000)).code == -32602
     for n in range(1023):
         await desk.ask("resources/subscribe", uri=f"notes://{n}")
     assert (await desk.refused("resources/subscribe", uri="notes://more")).code == -32602
@@ -631,3 +632,11 @@ async def test_arguments_however_deep_are_only_wrong_arguments(desk: Desk) -> No
         deep = [deep]
     error = await desk.refused("tools/call", name="echo", arguments={"value": deep})
     assert error.code == -32602
+
+
+@pytest.mark.parametrize(("token", "told"), [("x" * 1_024, 1), ("x" * 1_025, 0), (7, 1), (True, 0)])
+async def test_a_progress_token_that_is_long_is_not_repeated_with_each_step(token: Any, told: int) -> None:
+    desk = Desk()
+    call = desk.call("tools/call", {"_meta": {"progressToken": token}})
+    await call.progress(1)
+    assert len(desk.told) == told

@@ -106,3 +106,27 @@ def test_references_without_end_are_given_up() -> None:
 @pytest.mark.parametrize("schema", ["text", 5, [1], {"type": 5}, {"$schema": 5}, {"properties": {"a": 1}}])
 def test_what_is_no_schema_is_told_as_such(schema: Any) -> None:
     assert problem({"a": 1}, schema).startswith("the tool's schema ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "schema"),
+    [
+        (["x19999"] * 5_000, {"items": {"enum": [f"x{n}" for n in range(20_000)]}}),
+        ([{"a": n} for n in range(3_000)], {"uniqueItems": True}),
+        ({f"k{n}": 1 for n in range(2_000)}, {"patternProperties": {f"^z{n}.*$": {} for n in range(500)}}),
+        (
+            {},
+            {"$schema": "http://json-schema.org/draft-04/schema#", "enum": [{"a": n} for n in range(3_000)]},
+        ),
+    ],
+)
+def test_what_would_take_very_long_is_given_up(arguments: Any, schema: Any) -> None:
+    with pytest.raises(InvalidArguments, match="too long"):
+        check(arguments, schema)
+
+
+def test_what_is_large_and_simple_is_checked() -> None:
+    integers = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+    check(list(range(20_000)), integers)
+    with pytest.raises(InvalidArguments, match="'x'"):
+        check([*range(20_000), "x"], {"type": "array", "items": {"type": "integer"}})

@@ -13,7 +13,7 @@ from tests.client.envelopes import AT, after, envelope
 
 from mew.client.proposals.book import ProposalBook
 from mew.client.proposals.decided import ProposalStatus
-from mew.client.proposals.differences import Difference
+from mew.client.proposals.differences import Difference, differences
 from mew.client.proposals.digest import digest
 from mew.client.proposals.record import ProposalRecord
 from mew.protocol.envelope import Envelope
@@ -193,7 +193,8 @@ def test_only_one_whom_the_request_was_addressed_to_answers_it() -> None:
     """§3.1.2, design §3.18."""
     record = the_one(requested(), answered("a1", by="eve"), answered("a2", "p"))
     assert record.status is ProposalStatus.APPROVED
-    assert the_one(requested(to=()), answered(by="disk")).status is ProposalStatus.FULFILLED
+    anyone = the_one(requested(to=()), answered(by="disk"), first=proposed(to=()))
+    assert anyone.status is ProposalStatus.FULFILLED
 
 
 def test_the_first_answer_counts() -> None:
@@ -328,17 +329,16 @@ def test_what_does_not_decode_or_names_nothing_changes_nothing(bad: Envelope) ->
 def test_an_edited_fulfilment_says_where() -> None:
     """Design §5: what you approve is what runs."""
     edited = {"name": "write", "arguments": {"path": "/b", "mode": 7}}
-    record = the_one(requested(params=edited, to="disk"))
+    record = the_one(requested(params=edited))
     assert record.fulfilment is not None
     assert (record.fulfilment.edited, record.fulfilment.is_as_proposed) == (True, False)
     assert record.fulfilment.differences == (
-        Difference("$.target", "files", "disk"),
         Difference("$.params.arguments.path", "/a", "/b"),
         Difference("$.params.arguments.text", "hi", UNSET),
         Difference("$.params.arguments.mode", UNSET, 7),
     )
     assert record.fulfilment.params == edited
-    assert record.fulfilment.digest == digest("disk", "tools/call", edited)
+    assert record.fulfilment.digest == digest("files", "tools/call", edited)
     assert record.fulfilment.digest != record.digest
 
 
@@ -358,10 +358,28 @@ def test_a_difference_is_named_by_its_path(then: Any, now: Any, path: str) -> No
     assert [change.path for change in record.fulfilment.differences] == [path]
 
 
-def test_another_method_is_an_edit_and_another_spelling_is_none() -> None:
-    record = the_one(requested(method="tools/list", params={}))
+@pytest.mark.parametrize(
+    ("request_", "difference"),
+    [
+        (requested(method="tools/list", params={}), Difference("$.method", "tools/call", "tools/list")),
+        (requested(to="disk"), Difference("$.target", "files", "disk")),
+        (requested(to=()), Difference("$.target", "files", None)),
+        (requested(params=CALL | {"name": "erase"}), Difference("$.params.name", "write", "erase")),
+    ],
+)
+def test_a_request_for_something_else_is_listed_and_carries_nothing_out(
+    request_: Envelope, difference: Difference
+) -> None:
+    """Else who may call but his own tool could answer in the place of the one that was meant."""
+    record = the_one(request_, answered(by="disk"), requested("f2"), answered("a2", "f2", result=7))
+    assert [sent.differences[0] for sent in record.also] == [difference]
     assert record.fulfilment is not None
-    assert record.fulfilment.differences[0] == Difference("$.method", "tools/call", "tools/list")
+    assert record.fulfilment.id == "f2"
+    assert record.response is not None
+    assert record.response.result == 7
+
+
+def test_another_spelling_is_no_edit() -> None:
     spelled = the_one(
         requested(method="m", params={"b": 1.0, "a": 2}), first=proposed(method="m", params={"a": 2, "b": 1})
     )
@@ -452,7 +470,7 @@ def test_a_reviewer_sees_what_is_open_and_not_its_own_and_not_for_others_alone()
 def test_a_record_as_json_has_the_names_of_the_appendix() -> None:
     """§10.2."""
     fed = book(*listing(1), proposed(ttl_seconds=60), rejected(reason="busy"), said("c", "r"))
-    fed.apply(requested(params=CALL | {"name": "erase"}), AT)
+    fed.apply(requested(params=CALL | {"arguments": {"path": "/b", "text": "hi"}}), AT)
     fed.apply(answered(error={"code": 1, "message": "no"}), AT)
     told = fed["p"].as_dict()
     assert {
@@ -470,7 +488,9 @@ def test_a_record_as_json_has_the_names_of_the_appendix() -> None:
     assert told["rejections"][0]["explanations"][0]["text"] == "because"
     assert told["fulfilment"]["edited"] is True
     assert told["fulfilment"]["afterClose"] is False
-    assert told["fulfilment"]["differences"] == [{"path": "$.params.name", "old": "write", "new": "erase"}]
+    assert told["fulfilment"]["differences"] == [
+        {"path": "$.params.arguments.path", "old": "/a", "new": "/b"}
+    ]
     assert told["fulfilment"]["response"]["error"] == {"code": 1, "message": "no"}
     assert "result" not in told["fulfilment"]["response"]
     assert told["tools"][0]["participant"] == "files"
@@ -575,11 +595,29 @@ def test_whoever_proposes_without_end_pushes_out_nobody_else() -> None:
 def test_what_is_kept_is_bounded_in_bytes() -> None:
     large = {"name": "write", "arguments": {"text": "x" * 10_000}}
     some = [proposed("bobs", by="bob"), *(proposed(f"{number}", params=large) for number in range(9))]
-    fed = book(*some, bytes_max=35_000)
+    fed = book(*some, bytes_max=40_000)
     assert [record.id for record in fed] == ["bobs", "6", "7", "8"]
-    fed = book(*some[:3], withdrawn("w", "bobs", by="bob"), *some[3:], bytes_max=35_000)
+    fed = book(*some[:3], withdrawn("w", "bobs", by="bob"), *some[3:], bytes_max=40_000)
     assert [record.id for record in fed] == ["6", "7", "8"]
     assert len(book(proposed(params=large), bytes_max=100)) == 1
+
+
+def test_what_is_small_on_the_wire_and_large_in_memory_counts_as_large() -> None:
+    nested = {"name": "write", "arguments": {"text": [[]] * 10_000}}
+    fed = book(*(proposed(f"{number}", params=nested) for number in range(9)), bytes_max=2_000_000)
+    assert len(fed) == 2
+
+
+def test_one_request_decides_no_more_than_four() -> None:
+    """Each is compared with all of the request: a thousand would hold up everyone for minutes."""
+    fed = book(*(proposed(f"p{number}") for number in range(9)))
+    fed.apply(requested("f", *(f"p{number}" for number in range(9))), AT)
+    assert len(fed.open) == 5
+
+
+def test_the_path_of_a_difference_is_cut_where_it_is_long() -> None:
+    (difference,) = differences({"x" * 100_000: 1}, {"x" * 100_000: 2})
+    assert (len(difference.path), difference.path[-1]) == (4096, "…")
 
 
 def test_what_is_said_of_one_proposal_is_bounded_for_each_and_for_all() -> None:

@@ -286,3 +286,20 @@ def test_seeing_envelopes_twice_is_seeing_them_once(moves: list[Envelope], data:
     for who in ("files", "disk", "eve"):
         assert once.tools(who) == twice.tools(who)
         assert once.is_complete(who) == twice.is_complete(who)
+
+
+def test_a_response_answers_only_the_first_that_it_names() -> None:
+    """To learn a page once for each of a thousand requests would hold up everyone for minutes."""
+    catalogue = Catalogue()
+    fed(catalogue, asked("i", method="initialize"), asked("q"))
+    result = {"serverInfo": {"name": "Files"}, "tools": [WRITE]}
+    both = envelope(
+        "mcp/response",
+        "files",
+        {"jsonrpc": "2.0", "id": 1, "result": result},
+        id="a",
+        correlation_id=("i", "q"),
+    )
+    fed(catalogue, both)
+    assert catalogue.server("files") == Server("Files")
+    assert names(catalogue) == []

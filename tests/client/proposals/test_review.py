@@ -15,6 +15,7 @@ from mew.client.proposals.book import ProposalBook
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, Withdrawn
 from mew.client.proposals.propose import Proposals
 from mew.client.proposals.review import Review, Reviews
+from mew.client.serving.participant import Participant
 from mew.client.wire.awaiting import awaiting
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
@@ -137,7 +138,7 @@ async def test_each_iteration_has_all_of_them_and_each_of_them_once() -> None:
 
 
 async def test_only_what_one_could_fulfil_or_reject_is_shown() -> None:
-    async with people("bot", "ann", "kim", "lee", "eve", "files") as (bot, ann, kim, lee, eve, _):
+    async with people("bot", "ann", "kim", "lee", "eve") as (bot, ann, kim, lee, eve):
         feeds = {who: who.reviews.proposals() for who in (bot, ann, kim, lee, eve)}
         secret = {"name": "write", "arguments": {"path": "/secret"}}
         await bot.proposals.propose("tools/call", WRITE, target="files")
@@ -423,19 +424,50 @@ async def test_a_broadcast_proposal_needs_a_target_unless_one_alone_offers_the_t
         assert not outcome.edited
 
 
-async def test_another_target_than_proposed_is_an_edit_and_checked_as_one() -> None:
-    async with people("bot", "ann", "files", "disk") as (bot, ann, files, disk):
-        serve(files)
-        serve(disk, tool={**TOOL, "inputSchema": {"required": ["volume"]}})
-        await ann.requests.request("disk", "tools/list")
-        proposal = await bot.proposals.propose("tools/call", WRITE, target="files")
+async def test_what_is_for_one_to_do_is_not_approved_for_another() -> None:
+    async with people("bot", "ann", "files", "disk") as (bot, ann, _, disk):
+        calls = serve(disk)
+        await bot.proposals.propose("tools/call", WRITE, target="files")
         review = await ann.review()
-        with pytest.raises(InvalidArguments, match="volume"):
+        with pytest.raises(ValueError, match="for files to do, not for 'disk'"):
             await review.approve(target="disk")
-        await review.approve({**review.arguments, "volume": 1}, target="disk")
-        outcome = await proposal
-        assert isinstance(outcome, Fulfilled)
-        assert outcome.differences[0].path == "$.target"
+        assert review.open
+        assert calls == []
+
+
+async def test_who_may_only_call_itself_cannot_answer_for_the_one_that_was_meant() -> None:
+    capabilities: dict[str, list[Any]] = {
+        "bot": ["mcp/proposal", "mcp/withdraw"],
+        "mal": [{"kind": "mcp/request", "to": "mal"}],
+        "ann": ["*"],
+        "files": ["chat"],
+    }
+    bank = Participant("files")
+
+    @bank.tool
+    async def balance() -> int:
+        return 42
+
+    async with (
+        asyncio.timeout(5),
+        Space(capabilities) as space,
+        space.connect("bot") as bot,
+        space.connect("mal") as mal,
+        space.connect("ann") as ann,
+        space.serving(bank, "files"),
+    ):
+        proposal = await bot.propose_call("files", "balance")
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "balance", "arguments": {}},
+        }
+        forged = await mal.send(Kind.MCP_REQUEST, call, to="mal", correlation_id=proposal.id)
+        answer = {"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"result": 666}, "content": []}}
+        await mal.send(Kind.MCP_RESPONSE, answer, to="mal", correlation_id=forged.id)
+        await (await anext(ann.proposals())).approve()
+        assert await proposal.value() == 42
 
 
 async def test_a_proposal_to_several_is_approved_for_all_of_them() -> None:
@@ -543,7 +575,17 @@ async def test_a_reviewer_asks_for_the_tool_where_nobody_did() -> None:
     async with people("bot", "ann", "files") as (bot, ann, files):
         serve(files)
         await bot.proposals.propose("tools/call", WRITE, target="files")
-        with awaiting(ann.connection, lambda *_: ann.book.catalogue.tool("files", WRITE["name"])) as known:
-            review = await ann.review()
-            await known
+        review = await ann.review()
         assert review.schema == TOOL["inputSchema"]
+
+
+async def test_two_reviews_of_the_same_proposal_approve_it_once() -> None:
+    async with people("bot", "ann", "files") as (bot, ann, files):
+        calls = serve(files)
+        proposal = await bot.proposals.propose("tools/call", WRITE, target="files")
+        await ann.review()
+        one, other = ann.reviews.review(proposal.id), ann.reviews.review(proposal.id)
+        outcomes = await asyncio.gather(one.approve(), other.approve(), return_exceptions=True)
+        assert outcomes[0] == "written"
+        assert isinstance(outcomes[1], AlreadyDecided)
+        assert len(calls) == 1

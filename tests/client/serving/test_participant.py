@@ -254,6 +254,66 @@ async def test_so_many_run_so_many_wait_and_the_rest_is_told_that_we_are_busy() 
         assert [answer.content["id"] for answer in ear.all(Kind.MCP_RESPONSE)] == [5, 6, 0, 1, 2, 3, 4]
 
 
+async def test_answers_do_not_pile_up_while_paused() -> None:
+    async with (
+        asyncio.timeout(5),
+        Space(WHO) as space,
+        space.connect("ann") as ann,
+        space.connect("bot") as bot,
+    ):
+        server, connection = McpServer("calc", "1", None, calculator()), bot.connection
+        answering = Answering(connection, server, Voice(connection), at_once=2, waiting_max=3)
+        connection.listen(answering.listen)
+        answering.open()
+        ear = Ear(ann.connection)
+        await ear.ask(Kind.PAUSE)
+        for number in range(5):
+            await ear.ask(Kind.MCP_REQUEST, {"jsonrpc": "2.0", "id": number, "method": "ping"})
+        await settled(ann.connection)
+        assert len(connection.session.outgoing) == 2
+        await ear.ask(Kind.RESUME)
+        await ear.hears(Kind.MCP_RESPONSE, many=5)
+
+
+async def test_what_waits_for_a_handler_is_bounded_in_bytes() -> None:
+    participant, may_end, last = Participant("slow"), asyncio.Event(), asyncio.Event()
+    seen: list[str] = []
+
+    @participant.on("chat")
+    async def slow(envelope: Envelope) -> None:
+        seen.append(envelope.content["text"][:2])
+        await may_end.wait()
+        if seen[-1] == "zz":
+            last.set()
+
+    async with on_stage(participant) as stage:
+        for number in range(30):
+            await stage.ann.chat(f"{number:02}" + "x" * 900_000)
+        may_end.set()
+        await settled(stage.bot.connection)
+        await stage.ann.chat("zz")
+        await last.wait()
+        assert seen == [f"{number:02}" for number in range(1 + (16 << 20) // 900_000)] + ["zz"]
+
+
+async def test_what_is_said_while_too_much_is_not_accepted_is_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        asyncio.timeout(5),
+        Space(WHO) as space,
+        space.connect("ann") as ann,
+        space.connect("bot") as bot,
+    ):
+        await ann.control.pause("bot")
+        voice = Voice(bot.connection)
+        said = [voice.say(Kind.CHAT, {"text": "hi"}) for _ in range(4_100)]
+        assert [one is None for one in said] == [False] * 4_096 + [True] * 4
+        assert [record.message for record in caplog.records if "dropped" in record.message] == [
+            "4096 envelopes are not accepted yet: what is said now is dropped"
+        ]
+
+
 # Cancellation and progress.
 
 
@@ -446,7 +506,7 @@ async def test_a_reviewer_decides_proposals_8_2() -> None:
 async def test_a_proposal_without_a_hook_is_left_to_others_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     async with on_stage(calculator()) as stage:
         proposal = {"method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 1}}}
         for _ in range(2):

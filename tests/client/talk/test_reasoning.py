@@ -685,3 +685,13 @@ async def test_nobody_pushes_out_the_sequences_of_another() -> None:
                 hear(table.ann, table.ann.compose("reasoning/start", {"message": "flood"}))
             assert r.id in {active.id for active in watcher.active}
             assert len(watcher.active) == 1_024
+
+
+async def test_what_a_start_names_is_kept_in_part_where_it_is_much() -> None:
+    async with a_table() as table:
+        watcher = Reasonings(table.ann)
+        payload, about = {"message": "Hm", "stream_id": "x" * 1_000}, [f"req-{n}" for n in range(1_000)]
+        await table.bot.send(table.bot.compose("reasoning/start", payload, correlation_id=about))
+        await table.settle()
+        (active,) = watcher.active
+        assert (active.about, active.stream_id) == (tuple(about[:16]), None)

@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from mew.client.errors import Disconnected, Lagged
-from mew.client.wire.feed import HIGH, MOST, Feed, Pressure
+from mew.client.wire.feed import BYTES_HIGH, BYTES_MOST, HIGH, MOST, Feed, Pressure
 
 
 @pytest.fixture
@@ -82,5 +82,31 @@ async def test_past_its_bound_an_iteration_ends_and_says_so(feed: Feed[int], pre
         feed.offer(n)
     assert len(feed) == 0
     assert not pressure.high
+    with pytest.raises(Lagged):
+        await anext(feed)
+
+
+async def test_several_tasks_may_wait_for_the_same_feed(feed: Feed[int]) -> None:
+    async def take() -> list[int]:
+        return [n async for n in feed]
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        workers = [tasks.create_task(take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        feed.offer(1)
+        feed.offer(2)
+        await asyncio.sleep(0)
+        feed.close()
+    assert sorted(n for worker in workers for n in worker.result()) == [1, 2]
+
+
+async def test_a_feed_is_full_in_bytes_too(feed: Feed[int], pressure: Pressure) -> None:
+    feed.offer(1, BYTES_HIGH - 1)
+    assert not pressure.high
+    feed.offer(2, 1)
+    assert pressure.high
+    await anext(feed)
+    assert not pressure.high
+    feed.offer(3, BYTES_MOST)
     with pytest.raises(Lagged):
         await anext(feed)

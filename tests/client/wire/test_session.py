@@ -77,6 +77,23 @@ def test_a_grant_widens_what_another_holds_and_its_revocation_takes_it_back(sess
     assert session.roster[ParticipantId("zoe")].allows("chat")
 
 
+def test_grants_that_end_by_themselves_do_not_add_up_without_end(session: Session) -> None:
+    zoe = {"id": "zoe", "capabilities": [{"kind": "chat"}]}
+    take(session, Kind.PRESENCE, GATEWAY, {"event": "join", "participant": zoe})
+    for n in range(50):
+        given = [{"kind": f"x{n}/{m}"} for m in range(32)]
+        take(
+            session,
+            Kind.GRANT,
+            "ann",
+            {"recipient": "zoe", "capabilities": given, "ttl_seconds": 0},
+            id=f"g{n}",
+        )
+    held = session.roster[ParticipantId("zoe")]
+    assert len(tuple(held)) == 1024
+    assert held.allows("x49/31")
+
+
 def test_a_revocation_by_pattern_carves_it_out(session: Session) -> None:  # §3.6.2
     taken = {"recipient": "ann", "capabilities": [{"kind": "mcp/*"}]}
     take(session, Kind.REVOKE, "zoe", taken)

@@ -284,8 +284,8 @@ class Client:
 class Feed(Iterator[_Item], Generic[_Item]):
     """An iterator, and a context that closes it. What comes from its making on is in it, until it is closed."""
 
-    def offer(self, item: _Item) -> None:
-        """Put something in; nothing happens once it is closed."""
+    def offer(self, item: _Item, size_bytes: int = 0) -> None:
+        """Put something in, that takes so much room; nothing happens once it is closed."""
 
     def close(self, error: BaseException | None = None) -> None:
         """No more comes. What is in it is still yielded; then it ends, with the error if there is one."""

@@ -13,6 +13,7 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 _LEVELS: Final = get_args(Level)
+_TOKEN_CHARS_MAX: Final = 1_024  # it goes back with each step
 
 
 class CallCancelled(Exception):
@@ -73,5 +74,11 @@ class Call:
 
 def _progress_token(params: dict[str, Any]) -> str | int | None:
     meta = params.get("_meta")
-    token = meta.get("progressToken") if isinstance(meta, dict) else None
-    return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+    match meta.get("progressToken") if isinstance(meta, dict) else None:
+        case bool():
+            return None
+        case int(token):
+            return token
+        case str(token) if len(token) <= _TOKEN_CHARS_MAX:
+            return token
+    return None

@@ -20,10 +20,8 @@ __all__ = ["Schemas", "description_of", "mentions", "normal", "plain", "read"]
 
 _UNIONS: Final = (Union, types.UnionType)
 _REFERENCE: Final = "#/$defs/"
-_FORMATS: Final = {
-    datetime: "date-time",
-    time: "time",
-}  # msgspec names them only where a time zone is demanded
+# msgspec names them only where a time zone is demanded.
+_FORMATS: Final = {datetime: "date-time", time: "time"}
 
 
 class _Chosen(type):

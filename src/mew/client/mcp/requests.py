@@ -19,6 +19,7 @@ from mew.client.wire.connection import Connection
 from mew.protocol.capability import short_form
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import Refusal
+from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Problem
 
 __all__ = ["OnProgress", "Requests", "lacking", "operation"]
@@ -27,6 +28,8 @@ OnProgress = Callable[[float, float | None, str | None], None]
 """Told how far the work is, how much there is in all, and a sentence about it, as far as known. Must not wait."""
 
 _PAGES_MAX: Final = 1_000
+_LISTING_BYTES_MAX: Final = 8 << 20
+_INVALID: Final = -32603
 _JOIN_S: Final = 5.0
 _SHOWN_MAX: Final = 8
 _HEARD: Final = (Kind.MCP_RESPONSE, Kind.MCP_REQUEST, Kind.PRESENCE)
@@ -93,16 +96,28 @@ class Requests:
         return _result(response)
 
     async def listing(self, to: str, what: str) -> list[dict[str, Any]]:
-        """All `tools`, `resources` or `prompts` that a participant lists, page after page."""
+        """All `tools`, `resources` or `prompts` that a participant lists, page after page.
+
+        Raises:
+            RpcError: as `request`; or what it answers is no listing, or one of more than 8 MiB or 1,000 pages.
+            Absent, Unanswered, Refused, Disconnected: as `request`.
+        """
         found: list[dict[str, Any]] = []
         params: dict[str, Any] = {}
+        size_bytes = 0
         for _ in range(_PAGES_MAX):
             page = await self.request(to, f"{what}/list", params)
-            found += page.get(what, ())
-            if page.get("nextCursor") is None:
+            listed = page.get(what) if isinstance(page, dict) else None
+            if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+                raise RpcError(_INVALID, f"what {to!r} answers to {what}/list is no listing")
+            size_bytes += len(encode_json(page))
+            if size_bytes > _LISTING_BYTES_MAX:
                 break
+            found += listed
+            if page.get("nextCursor") is None:
+                return found
             params = {"cursor": page["nextCursor"]}
-        return found
+        raise RpcError(_INVALID, f"{to!r} lists {what} without end")
 
     async def notify(
         self,
@@ -163,10 +178,9 @@ class Requests:
 
     def _over(self, ended: asyncio.Future[Disconnected]) -> None:
         if not ended.cancelled():
-            why = ended.result()
             for pending in self._pending.values():
                 if not pending.answer.done():
-                    pending.answer.set_exception(Disconnected(why.code, why.reason))
+                    pending.answer.set_exception(ended.result().copy())
                     pending.answer.exception()  # `send` may have raised it first
 
     def _listen(self, envelope: Envelope, payload: Any) -> None:

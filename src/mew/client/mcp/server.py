@@ -32,6 +32,7 @@ _NOT_FOUND: Final = -32002
 
 _COMPLETIONS_MAX: Final = 100  # MCP's
 _SUBSCRIPTIONS_MAX: Final = 1024
+_URI_CHARS_MAX: Final = 4096  # of one that is kept
 _MESSAGE_CHARS_MAX: Final = 2000
 _SHOWN_CHARS_MAX: Final = 100
 
@@ -256,6 +257,8 @@ class McpServer:
     async def _subscribe(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
         uri = _understood(params, _At).uri
         self._resource(uri)
+        if len(uri) > _URI_CHARS_MAX:
+            raise RpcError(_INVALID_PARAMS, f"a URI of more than {_URI_CHARS_MAX} characters")
         uris = self._subscriptions.setdefault(call.sender, {})
         if len(uris) >= _SUBSCRIPTIONS_MAX and uri not in uris:
             raise RpcError(_INVALID_PARAMS, f"more than {_SUBSCRIPTIONS_MAX} subscriptions")

@@ -1,11 +1,12 @@
 """PURE. Whether a value is what a JSON Schema asks for (2020-12, or the draft that it names).
 
-Schemas come from participants: their patterns run in linear time (RE2), nothing is fetched, and references that go
-on for ever are given up. So `unevaluatedProperties`, `unevaluatedItems` and patterns RE2 does not know go unchecked:
-the tool checks them itself.
+Schemas come from participants: their patterns run in linear time (RE2), nothing is fetched, and what takes too long,
+as references that go on for ever do, is given up. `unevaluatedProperties`, `unevaluatedItems` and patterns RE2 does
+not know go unchecked: the tool checks them itself.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,9 +22,10 @@ __all__ = ["InvalidArguments", "check"]
 
 _SHOWN_MAX: Final = 5
 _PROBLEM_CHARS_MAX: Final = 200
-_REFERENCES_MAX: Final = 10_000
+_WORK_MAX: Final = 3_000_000  # in microseconds, about
+_KEYWORD_WORK: Final = 10
+_PATTERN_WORK: Final = 10
 _UNCHECKED: Final = ("unevaluatedProperties", "unevaluatedItems")
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _Keyword = Callable[[Any, Any, Any, Any], Iterator["ValidationError"] | None]
 
@@ -47,17 +49,22 @@ def check(arguments: Any, schema: Any) -> None:
 
     try:
         known: Any = validator_for(schema, default=jsonschema.Draft202012Validator)
-        known.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
+        for wrong in islice(_ours(known)(known.META_SCHEMA).iter_errors(schema), 1):
+            raise InvalidArguments(f"the tool's schema is no JSON Schema: {_worded(wrong)}")
         validator = _ours(known)(schema, registry=Registry())
         problems = [_worded(error) for error in islice(validator.iter_errors(arguments), _SHOWN_MAX + 1)]
-    except jsonschema.SchemaError as error:
-        raise InvalidArguments(f"the tool's schema is no JSON Schema: {_worded(error)}") from None
+    except InvalidArguments:
+        raise
     except Unresolvable as error:
         raise InvalidArguments(
             f"the tool's schema refers to {cut(str(error.ref), 80)!r}, which is not in it"
         ) from None
-    except (RecursionError, _TooMany):
+    except RecursionError:
         raise InvalidArguments("the tool's schema is nested or refers to itself without end") from None
+    except _TooLong:
+        raise InvalidArguments(
+            "the tool's schema takes too long to check, or refers to itself without end"
+        ) from None
     except Exception as error:  # the library fails in many ways on schemas that are none
         raise InvalidArguments(f"the tool's schema cannot be read: {cut(str(error), 80)}") from error
     if problems:
@@ -65,32 +72,51 @@ def check(arguments: Any, schema: Any) -> None:
         raise InvalidArguments("; ".join(problems[:_SHOWN_MAX] + more))
 
 
-class _TooMany(Exception):
-    """References were followed more often than anybody needs."""
+class _TooLong(Exception):
+    """More work than anybody needs."""
 
 
 def _ours(known: Any) -> Any:
-    """The validator of a draft, with its dangerous keywords replaced."""
+    """The validator of a draft, with its dangerous keywords replaced, and so much work to do in its life."""
     from jsonschema import validators
 
-    followed = iter(range(_REFERENCES_MAX))
+    left = _WORK_MAX
 
-    def counted(follow: _Keyword) -> _Keyword:
-        def reference(validator: Any, ref: Any, instance: Any, schema: Any) -> Iterator["ValidationError"]:
-            if next(followed, None) is None:
-                raise _TooMany
-            yield from follow(validator, ref, instance, schema) or ()
+    def counted(keyword: str, check: _Keyword) -> _Keyword:
+        def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator["ValidationError"]:
+            nonlocal left
+            left -= _KEYWORD_WORK + _work(keyword, value, instance, schema)
+            if left < 0:
+                raise _TooLong
+            yield from check(validator, value, instance, schema) or ()
 
-        return reference
+        return checked
 
     replaced: dict[str, _Keyword] = {
+        **known.VALIDATORS,
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         **dict.fromkeys(_UNCHECKED, _unchecked),
-        **{name: counted(known.VALIDATORS[name]) for name in _REFERENCES if name in known.VALIDATORS},
     }
-    return validators.extend(known, replaced)  # type: ignore[no-untyped-call]  # the library's own
+    every = {keyword: counted(keyword, check) for keyword, check in replaced.items()}
+    return validators.extend(known, every)  # type: ignore[no-untyped-call]  # the library's own
+
+
+def _work(keyword: str, value: Any, instance: Any, schema: Any) -> int:
+    """Of those that take longer the larger what they are given is, and more than in proportion to it."""
+    many = len(instance) if isinstance(instance, dict | list) else 1
+    match keyword:
+        case "enum" | "required" if isinstance(value, list):
+            return len(value)
+        case "uniqueItems" if isinstance(instance, list):
+            is_sortable = {type(item) for item in instance} in ({str}, {int}, {float})
+            return many if is_sortable else many * many
+        case "patternProperties" if isinstance(value, dict):
+            return _PATTERN_WORK * many * len(value)
+        case "additionalProperties" if isinstance(patterns := schema.get("patternProperties"), dict):
+            return _PATTERN_WORK * many * len(patterns)
+    return 0
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator["ValidationError"]:
@@ -136,9 +162,14 @@ def _unchecked(validator: Any, value: Any, instance: Any, schema: Any) -> None:
 def _found(pattern: str, text: str) -> bool | None:
     """Whether the pattern is found in the text; None if RE2 does not know such patterns."""
     try:
-        return re2.compile(pattern, options=_OPTIONS).search(text) is not None
+        return _compiled(pattern).search(text) is not None
     except (re2.error, UnicodeError):
         return None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    return re2.compile(pattern, options=_OPTIONS)
 
 
 def _worded(error: Any) -> str:

@@ -22,13 +22,14 @@ __all__ = ["ProposalBook"]
 
 _NOTIFICATION: Final = "notifications/"
 _MIB: Final = 1024 * 1024
+_FULFILLED_MAX: Final = 4  # by one request: each is compared with all of it, which takes time
 
 
 class ProposalBook:
     """Fed with the envelopes of a space in order; an envelope seen twice changes nothing.
 
     It holds at most `open_max` proposals that may still come to something, `closed_max` others, and about `bytes_max`
-    of payloads. The others go first, oldest first; then the oldest of whoever proposes the most.
+    in all. The others go first, oldest first; then the oldest of whoever proposes the most.
     """
 
     def __init__(
@@ -58,10 +59,8 @@ class ProposalBook:
 
     def apply_all(self, envelope: Envelope, at: datetime) -> tuple[ProposalRecord, ...]:
         """Take the next envelope; return every record it changed, also those whose tool is now known or another."""
-        if (
-            not envelope.correlation_id and envelope.kind == Kind.CHAT
-        ):  # the most of what comes, and about nothing
-            return ()
+        if not envelope.correlation_id and envelope.kind == Kind.CHAT:
+            return ()  # the most of what comes, and about nothing
         tools = self.catalogue.apply(envelope, at)
         changed: dict[str, ProposalRecord] = {}
         for change in (self._changed_by(envelope, at), self._with(tools)):
@@ -146,7 +145,7 @@ class ProposalBook:
             yield from _one(withdrawal(record, envelope, said, at))
 
     def _fulfil(self, envelope: Envelope, at: datetime) -> Iterator[ProposalRecord]:
-        records = self._named(envelope.correlation_id)
+        records = self._named(envelope.correlation_id)[:_FULFILLED_MAX]
         if not records:
             return
         request = envelope.read(McpRequest)

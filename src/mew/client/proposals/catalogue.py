@@ -53,8 +53,8 @@ class Catalogue:
             if envelope.kind == Kind.MCP_REQUEST:
                 self._ask(envelope, envelope.read(McpRequest))
                 return ()
-            questions = self._answered_by(envelope)
-            return tuple(self._learn(questions, envelope, at)) if questions else ()
+            question = self._answered_by(envelope)
+            return () if question is None else tuple(self._learn(question, envelope, at))
         except ProtocolError:
             return ()
 
@@ -105,27 +105,27 @@ class Catalogue:
         if question is not None:
             self._shares.release(question.requester, id)
 
-    def _answered_by(self, envelope: Envelope) -> "list[_Question]":
+    def _answered_by(self, envelope: Envelope) -> "_Question | None":
+        """The first that it names: a response answers one, and to learn a page once for each would take long."""
         named = (self._pending.get(id) for id in envelope.correlation_id)
-        return [question for question in named if question is not None and question.is_for(envelope.sender)]
+        meant = (question for question in named if question is not None and question.is_for(envelope.sender))
+        return next(meant, None)
 
-    def _learn(self, questions: "list[_Question]", envelope: Envelope, at: datetime) -> Iterator[Tool]:
+    def _learn(self, question: "_Question", envelope: Envelope, at: datetime) -> Iterator[Tool]:
         result = envelope.read(McpResponse).result
         if not isinstance(result, dict):
             return
-        offer = self._offer(envelope.sender)
-        for question in questions:
-            page = result.get("tools")
-            if question.method == _INITIALIZE:
-                offer.server = _server(result) or offer.server
-            elif isinstance(page, list):
-                yield from offer.take_page(
-                    page,
-                    at,
-                    requester=question.requester,
-                    cursor=question.cursor,
-                    following=result.get("nextCursor"),
-                )
+        offer, page = self._offer(envelope.sender), result.get("tools")
+        if question.method == _INITIALIZE:
+            offer.server = _server(result) or offer.server
+        elif isinstance(page, list):
+            yield from offer.take_page(
+                page,
+                at,
+                requester=question.requester,
+                cursor=question.cursor,
+                following=result.get("nextCursor"),
+            )
 
     def _offer(self, participant: str) -> Offer:
         """The participant's offer, now the one heard of last; whoever was silent longest makes room."""

@@ -93,7 +93,8 @@ class Fulfilment(_Said, frozen=True):
     """A request that carried a proposal out (decision 001), and whether it is what was proposed.
 
     `digest` is of what was sent, with the tool's schema as last seen then; None if it has none. Abridged: neither its
-    params nor the values of its differences were kept, being too long.
+    params nor the values of its differences were kept, being too long. Unrelated: it asks for something else, or of
+    somebody else, and so carried nothing out.
     """
 
     by: str
@@ -105,6 +106,7 @@ class Fulfilment(_Said, frozen=True):
     differences: tuple[Difference, ...] = ()
     schema_changed: bool = False
     after_close: bool = False
+    unrelated: bool = False
     abridged: bool = False
     response: Response | None = None
 

@@ -26,6 +26,8 @@ from .record import ProposalRecord, tool_called
 __all__ = ["explanation", "fulfilment", "offered", "proposed", "rejection", "response", "withdrawal"]
 
 _OVERHEAD_BYTES: Final = 512
+_VALUE_BYTES: Final = 32
+_OBJECT_BYTES: Final = 200
 _REASON_CHARS_MAX: Final = 1024
 _TEXT_CHARS_MAX: Final = 4096
 _LISTED_MAX: Final = 64
@@ -71,7 +73,7 @@ def proposed(envelope: Envelope, at: datetime, catalogue: Catalogue) -> Proposal
         expires_at=expires_at,
         preferred=ours.targeting.preferred,
         exclusive=ours.targeting.exclusive and bool(ours.targeting.preferred),
-        size=_OVERHEAD_BYTES + len(bytes(envelope.payload)),
+        size=_room_bytes(envelope),
     )
     return offered(record, catalogue)
 
@@ -142,10 +144,14 @@ def withdrawal(
 def fulfilment(
     record: ProposalRecord, envelope: Envelope, request: McpRequest, at: datetime, catalogue: Catalogue
 ) -> ProposalRecord | None:
-    """With a request that carries it out (§3.2.1): the first decides, any other is listed beside it."""
+    """With a request that names it (§3.2.1): the first that carries it out decides, any other is listed beside it.
+
+    It carries it out if it asks the same of one that the proposal names, be it with other arguments. So nobody who may
+    call some other tool, or his own, can answer in the place of the one that was meant.
+    """
     sent = _sent(record, envelope, request, at, catalogue)
-    size = _OVERHEAD_BYTES + (len(bytes(envelope.payload)) if sent.edited else 0)
-    if record.is_open:
+    size = _room_bytes(envelope) if sent.edited else _OVERHEAD_BYTES
+    if record.is_open and not sent.unrelated:
         return replace(record, fulfilment=sent, size=record.size + size)
     if sent.id in {known.id for known in record.fulfilments} or not _has_room(record.also, envelope):
         return None
@@ -167,7 +173,7 @@ def response(
     if sent is None:
         return None
     given = Response(id=envelope.id, at=at, by=envelope.sender, result=answer.result, error=answer.error)
-    size = _OVERHEAD_BYTES + len(bytes(envelope.payload))
+    size = _room_bytes(envelope)
     if sent is not record.fulfilment and size > _ALSO_BYTES_MAX:
         given = _abridged(given)
         size = 2 * _OVERHEAD_BYTES
@@ -176,6 +182,19 @@ def response(
         return replace(record, fulfilment=answered, size=record.size + size)
     others = tuple(answered if other is sent else other for other in record.also)
     return replace(record, also=others, size=record.size + size)
+
+
+def _carries_out(record: ProposalRecord, target: Target, method: str, tool: str | None) -> bool:
+    meant, asked = set(names_in(record.target)), set(names_in(target))
+    is_meant = not meant or (bool(asked) and asked <= meant)
+    return is_meant and (method, tool) == (record.method, record.tool_name)
+
+
+def _room_bytes(envelope: Envelope) -> int:
+    """About what a payload takes once it is read: `[[],[]]` some twenty times its length."""
+    raw = bytes(envelope.payload)
+    values = raw.count(b",") + raw.count(b"[")
+    return _OVERHEAD_BYTES + len(raw) + _VALUE_BYTES * values + _OBJECT_BYTES * raw.count(b"{")
 
 
 def _may_answer(sent: Fulfilment, participant: str) -> bool:
@@ -227,6 +246,7 @@ def _sent(
         differences=changes,
         schema_changed=tool == record.tool_name and record.differs_from(schemas),
         after_close=record.is_settled,
+        unrelated=not _carries_out(record, target, request.method, tool),
     )
 
 

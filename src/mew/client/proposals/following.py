@@ -56,7 +56,8 @@ class Following:
     @property
     def fulfilments(self) -> tuple[Fulfilment, ...]:
         """The requests that carried it out, the one that decided first; also those that came after a withdrawal."""
-        return tuple(sent for record in self._records.values() for sent in record.fulfilments)
+        every = (sent for record in self._records.values() for sent in record.fulfilments)
+        return tuple(sent for sent in every if not sent.unrelated)
 
     @property
     def is_open(self) -> bool:

@@ -130,9 +130,8 @@ class Proposals:
                     context=context,
                     correlation_id=correlation_id,
                 )
-            except (
-                Refused
-            ) as refused:  # revoked just now, or a gateway that reads capabilities in another way
+            except Refused as refused:
+                # Revoked just now, or a gateway that reads capabilities in another way.
                 if refused.why is not Refusal.CAPABILITY_VIOLATION:
                     raise
             else:

@@ -190,7 +190,7 @@ class Pursuit:
                 while not reached():
                     ended = self._connection.ended
                     if ended.done():
-                        raise Disconnected(ended.result().code, ended.result().reason)
+                        raise ended.result().copy()
                     self._changed.clear()
                     await self._changed.wait()
 

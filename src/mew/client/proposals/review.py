@@ -1,5 +1,7 @@
 """The reviewer's side: what waits for a decision, what it would do, and the decision (§3.2.1, §3.3.2, design §5)."""
 
+import asyncio
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -27,6 +29,7 @@ __all__ = ["Review", "Reviews"]
 
 _REQUEST_S: Final = 60.0
 _CALL_TOOL: Final = "tools/call"
+_LISTING_S: Final = 1.0
 _DISAGREE: Final = "disagree"
 _HEARD: Final = (
     Kind.MCP_PROPOSAL,
@@ -48,7 +51,8 @@ class Reviews:
         self._connection = connection
         self._requests = requests
         self._feeds: WeakKeyDictionary[Feed[Review], set[str]] = WeakKeyDictionary()
-        self._asked: set[str] = set()
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._approving: set[str] = set()
         connection.listen(self._listen, _HEARD)
 
     def proposals(self) -> Feed["Review"]:
@@ -72,7 +76,7 @@ class Reviews:
         Raises:
             KeyError: the book does not know it.
         """
-        return Review(self._connection, self.book, self._requests, self.book[id])
+        return self._review(self.book[id])
 
     def _listen(self, envelope: Envelope, payload: Any) -> None:
         if envelope.kind == Kind.CHAT and not envelope.correlation_id:
@@ -95,18 +99,35 @@ class Reviews:
 
         for record in self.book.for_reviewer(self._connection.session.me, is_new):
             shown.add(record.id)
-            self._learn_tool(record)
-            feed.offer(Review(self._connection, self.book, self._requests, record))
+            listing = self._listing(record)
+            if listing is None:
+                feed.offer(self._review(record))
+            else:
+                self._connection.spawn(self._offer_after(listing, weakref.ref(feed), record.id))
 
-    def _learn_tool(self, record: ProposalRecord) -> None:
-        """Ask who is to carry it out for its tools, once, where nobody did: a preview is worth little without."""
+    def _review(self, record: ProposalRecord) -> "Review":
+        return Review(self._connection, self.book, self._requests, record, self._approving)
+
+    async def _offer_after(
+        self, listing: asyncio.Task[None], feed: "weakref.ref[Feed[Review]]", id: str
+    ) -> None:
+        """A preview is worth little without what the tool is; but a moment is all that we wait for it."""
+        await asyncio.wait({listing}, timeout=_LISTING_S)
+        wanted, record = feed(), self.book.get(id)
+        if wanted is not None and record is not None and record.is_open:
+            wanted.offer(self._review(record))
+
+    def _listing(self, record: ProposalRecord) -> asyncio.Task[None] | None:
+        """On its way from who is to carry it out, asked for once where nobody did; None where that is of no use."""
         target, session = record.target, self._connection.session
-        if not isinstance(target, str) or target in self._asked or target not in session.roster:
-            return
-        self._asked.add(target)
-        known = record.tool_name is None or self.book.catalogue.tool(target, record.tool_name) is not None
-        if not known and session.may(Kind.MCP_REQUEST, [target], operation("tools/list", {})):
-            self._connection.spawn(self._list_tools(target))
+        if not isinstance(target, str) or target not in session.roster:
+            return None
+        if record.tool_name is None or self.book.catalogue.tool(target, record.tool_name) is not None:
+            return None
+        if target not in self._asked and session.may(Kind.MCP_REQUEST, [target], operation("tools/list", {})):
+            self._asked[target] = self._connection.spawn(self._list_tools(target))
+        asked = self._asked.get(target)
+        return None if asked is None or asked.done() else asked
 
     async def _list_tools(self, target: str) -> None:
         with suppress(MewError):
@@ -126,14 +147,19 @@ class Review:
     """One proposal, for a reviewer; all it says is as of now."""
 
     def __init__(
-        self, connection: Connection, book: ProposalBook, requests: Requests, record: ProposalRecord
+        self,
+        connection: Connection,
+        book: ProposalBook,
+        requests: Requests,
+        record: ProposalRecord,
+        approving: set[str],
     ) -> None:
-        """Made by `Reviews`."""
+        """Made by `Reviews`; `approving` are those being approved, by this or another `Review` of the same."""
         self._connection = connection
         self._book = book
         self._requests = requests
         self._record = record
-        self._is_approving = False
+        self._approving = approving
 
     @property
     def record(self) -> ProposalRecord:
@@ -232,7 +258,7 @@ class Review:
         Raises:
             AlreadyDecided: it is no longer open, or being approved here already; nothing was sent.
             InvalidArguments: the tool's schema does not allow the arguments; nothing was sent.
-            ValueError: it takes no arguments, or needs a `target`; nothing was sent.
+            ValueError: it takes no arguments, or needs a `target`, or names another; nothing was sent.
             Refused: we may not do it ourselves.
             ToolError: the tool ran and failed.
             RpcError: the answer is a JSON-RPC error.
@@ -246,7 +272,7 @@ class Review:
         payload = _request(self.method, params)
         if not self._connection.session.may(Kind.MCP_REQUEST, to, payload):
             raise lacking(Kind.MCP_REQUEST, payload)
-        self._is_approving = True
+        self._approving.add(self.id)
         try:
             await self._requests.present(*to, within_s=timeout_s)
             self._check_open(by_us=True)
@@ -259,7 +285,7 @@ class Review:
                 correlation_id=[self.id],
             )
         finally:
-            self._is_approving = False
+            self._approving.discard(self.id)
         return value_of(result) if self.method == _CALL_TOOL else result
 
     async def reject(self, reason: str = _DISAGREE, explanation: str | None = None) -> None:
@@ -282,7 +308,7 @@ class Review:
 
     def _check_open(self, *, by_us: bool = False) -> None:
         record = self.record
-        if self._is_approving and not by_us:
+        if self.id in self._approving and not by_us:
             raise AlreadyDecided(f"proposal {self.id} is being approved")
         if record.fulfilment is not None:
             raise AlreadyDecided(f"proposal {self.id} was approved by {record.fulfilment.by}")
@@ -303,10 +329,13 @@ class Review:
         return next(known, None)
 
     def _addressees(self, target: str | None) -> Sequence[str]:
+        meant = names_in(self.target)
         if target is not None:
+            if meant and target not in meant:
+                raise ValueError(f"{self.id} is for {' or '.join(meant)} to do, not for {target!r}")
             return [target]
-        if self.target is not None:
-            return names_in(self.target)
+        if meant:
+            return meant
         if self._sole_target is None:
             offering = ", ".join(tool.participant for tool in self.record.tools) or "nobody known"
             raise ValueError(
@@ -319,12 +348,10 @@ class Review:
         params, tool = self._record.params, self.tool
         if arguments is not None and tool is None:
             raise ValueError(f"only the call of a tool has arguments to change, and this is {self.method}")
-        is_redirected = self.target is not None and not set(to) <= set(names_in(self.target))
-        if tool is not None and (arguments is not None or is_redirected):
+        if tool is not None and arguments is not None:
             for participant in to:
                 known = self._book.catalogue.tool(participant, tool)
-                given = self._record.arguments if arguments is None else arguments
-                check(given, None if known is None else known.input_schema)
+                check(arguments, None if known is None else known.input_schema)
         return params if arguments is None else {**params, "arguments": arguments}
 
 

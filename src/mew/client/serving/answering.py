@@ -40,7 +40,10 @@ _HOPELESS: Final = frozenset({Refusal.SHUT_DOWN, Refusal.CAPABILITY_VIOLATION, R
 
 
 class Answering:
-    """At most 64 requests run at once, 1,024 wait, and beyond that the answer is `busy`. Held until `open`."""
+    """At most 64 requests run at once, 1,024 or 16 MiB wait, and beyond that the answer is `busy`. Held until `open`.
+
+    One runs until its answer was accepted.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Answering:
         call = Call(envelope, method=request.method, params=params, id=request.id, notify=notify)
         asked = _Asked(call, params)
         self._asked[envelope.id] = asked
-        if not self._lane.offer(partial(self._answer, asked)):
+        if not self._lane.offer(partial(self._answer, asked), envelope):
             busy = f"{self._connection.session.me!r} is busy: too many requests wait; ask again later"
             self._respond(asked, _error(RpcError(_UNAVAILABLE, busy)))
 
@@ -121,18 +124,22 @@ class Answering:
             said = {"result": await self._server.answer(call.method, asked.params, call)}
         except CallCancelled:
             self._asked.pop(call.envelope.id, None)
+            return
         except RpcError as error:
-            self._respond(asked, _error(error))
+            said = _error(error)
         except Exception as error:
             _log.error("%s could not be answered", call.method, exc_info=error)
-            self._respond(asked, _error(RpcError(_INTERNAL, "internal error")))
-        else:
-            self._respond(asked, said)
+            said = _error(RpcError(_INTERNAL, "internal error"))
+        answer = self._respond(asked, said)
+        if (
+            answer is not None
+        ):  # until then it counts as one that runs: answers must not pile up while we are paused
+            await asyncio.wait((answer,))
 
-    def _respond(self, asked: "_Asked", said: dict[str, Any]) -> None:
+    def _respond(self, asked: "_Asked", said: dict[str, Any]) -> asyncio.Future[Envelope] | None:
         """Once; who is answered already is not answered again."""
         if self._asked.pop(asked.call.envelope.id, None) is None:
-            return
+            return None
         asked.call.close()
         try:
             answer = self._say(asked, said)
@@ -141,6 +148,7 @@ class Answering:
             answer = self._say(asked, _error(RpcError(_INTERNAL, "the answer has no form in JSON")))
         if answer is not None:
             answer.add_done_callback(partial(self._answered, asked))
+        return answer
 
     def _say(self, asked: "_Asked", said: dict[str, Any]) -> asyncio.Future[Envelope] | None:
         call = asked.call

@@ -142,7 +142,7 @@ class Control:
         self._compaction.look()
 
     def _offer(self, lane: Lane, envelope: Envelope, work: Work) -> None:
-        if not lane.offer(work):
+        if not lane.offer(work, envelope):
             _log.warning("too much control at once: %s of %s is dropped", envelope.kind, envelope.sender)
 
     # Pause and resume.

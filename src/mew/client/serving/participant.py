@@ -87,8 +87,8 @@ class Participant(Toolbox):
         """Decorate a handler for the envelopes of others, of a kind like `chat` or `reasoning/*`, or several.
 
         It is called with the envelope, and with the payload as the struct of its kind if it takes two arguments.
-        `to_me`: only those that name us in `to`. `at_once`: how many of them it handles at a time; beyond 1,024 that
-        wait for it, they are dropped. What it raises is logged.
+        `to_me`: only those that name us in `to`. `at_once`: how many of them it handles at a time; beyond 1,024, or
+        16 MiB, that wait for it, they are dropped. What it raises is logged.
 
         Raises:
             TypeError: it takes neither one nor two arguments.

@@ -91,8 +91,7 @@ class Serving:
         if self._failed is not None:
             raise self._failed
         if connection.ended.done() and connection.ended.result().code != _NORMAL:
-            why = connection.ended.result()
-            raise Disconnected(why.code, why.reason)
+            raise connection.ended.result().copy()
 
     def stop(self) -> None:
         """Let `run` end."""
@@ -129,7 +128,8 @@ class Serving:
         me = self._connection.session.me
         self._answering.listen(envelope, payload)
         for handler, lane in self._handling:
-            if handler.wants(envelope, me) and not lane.offer(partial(handler.handle, envelope, payload)):
+            work = partial(handler.handle, envelope, payload)
+            if handler.wants(envelope, me) and not lane.offer(work, envelope):
                 _log.warning("a handler is too slow: %s of %s is dropped", envelope.kind, envelope.sender)
         if envelope.kind == Kind.MCP_PROPOSAL and me in envelope.to and not self._behaviour.proposals:
             self._note_unheard(envelope)
@@ -200,4 +200,4 @@ class Serving:
         """Often `to` names who is to carry it out, while others decide: to reject it would end it for them."""
         if not self._told_unheard:
             self._told_unheard = True
-            _log.info("a proposal of %s is addressed to us, and there is no on_proposal", envelope.sender)
+            _log.debug("a proposal of %s is addressed to us, and there is no on_proposal", envelope.sender)

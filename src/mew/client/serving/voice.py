@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
@@ -11,6 +11,8 @@ from mew.protocol.envelope import Envelope
 __all__ = ["Voice"]
 
 _log = logging.getLogger(__name__)
+
+_UNACCEPTED_MAX: Final = 4_096
 
 
 class Voice:
@@ -20,6 +22,7 @@ class Voice:
         self._connection = connection
         self._told: set[str] = set()
         self._unaccepted: set[asyncio.Future[Envelope]] = set()
+        self._is_full = False
 
     def may(self, kind: str, payload: Mapping[str, Any], *, to: Sequence[str] = ()) -> bool:
         return self._connection.session.may(kind, to, payload)
@@ -34,7 +37,9 @@ class Voice:
         context: str | None = None,
         level: int = logging.WARNING,
     ) -> asyncio.Future[Envelope] | None:
-        """Send without waiting; the future is that of `Connection.post`. None: it may not be said.
+        """Send without waiting; the future is that of `Connection.post`.
+
+        None: it may not be said, or 4,096 that were said before are not accepted yet, as while we are paused.
 
         Raises:
             TypeError, ValueError: the payload has no form in JSON.
@@ -45,6 +50,14 @@ class Voice:
                 me = self._connection.session.me
                 _log.log(level, "%s may not send %s: it lacks the capability, so none is sent", me, kind)
             return None
+        if len(self._unaccepted) >= _UNACCEPTED_MAX:
+            if not self._is_full:
+                self._is_full = True
+                _log.warning(
+                    "%d envelopes are not accepted yet: what is said now is dropped", _UNACCEPTED_MAX
+                )
+            return None
+        self._is_full = False
         envelope = self._connection.compose(kind, payload, to=to, correlation_id=about, context=context)
         accepted = self._connection.post(envelope)
         self._unaccepted.add(accepted)

@@ -4,13 +4,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from mew.client.wire.connection import Connection
+from mew.protocol.envelope import Envelope
 
 __all__ = ["Lane", "Work"]
 
 Work = Callable[[], Coroutine[Any, Any, object]]
+
+_WAITING_BYTES_MAX: Final = 16 << 20
 
 
 class Lane:
@@ -19,18 +22,28 @@ class Lane:
     def __init__(
         self, connection: Connection, *, at_once: int = 1, waiting_max: int = 64, held: bool = False
     ) -> None:
+        """At most `waiting_max` wait, and 16 MiB of what they are about."""
         self._connection = connection
         self._at_once = at_once
         self._waiting_max = waiting_max
         self._held = held
-        self._waiting: deque[Work] = deque()
+        self._waiting: deque[tuple[Work, int]] = deque()
+        self._waiting_bytes = 0
         self._running: set[asyncio.Task[None]] = set()
 
-    def offer(self, work: Work) -> bool:
-        """Begin it, now or when it is its turn; False: too many wait, and it will not be done."""
-        if len(self._waiting) >= self._waiting_max and not self._has_room:
+    def offer(self, work: Work, about: Envelope | None = None) -> bool:
+        """Begin it, now or when it is its turn; False: too much waits, and it will not be done.
+
+        `about` is the envelope that it keeps.
+        """
+        size_bytes = 0 if about is None else memoryview(about.payload).nbytes
+        is_full = (
+            len(self._waiting) >= self._waiting_max or self._waiting_bytes + size_bytes > _WAITING_BYTES_MAX
+        )
+        if is_full and not self._has_room:
             return False
-        self._waiting.append(work)
+        self._waiting.append((work, size_bytes))
+        self._waiting_bytes += size_bytes
         self._begin()
         return True
 
@@ -46,6 +59,7 @@ class Lane:
     def drop(self) -> None:
         """Forget what waits, and cancel what runs."""
         self._waiting.clear()
+        self._waiting_bytes = 0
         for task in self._running - {asyncio.current_task()}:
             task.cancel()
 
@@ -63,7 +77,9 @@ class Lane:
 
     def _begin(self) -> None:
         while self._waiting and self._has_room:
-            work = self._waiting.popleft()()
+            begin, size_bytes = self._waiting.popleft()
+            self._waiting_bytes -= size_bytes
+            work = begin()
             task = self._connection.spawn(work)
             self._running.add(task)
             task.add_done_callback(partial(self._ended, work))

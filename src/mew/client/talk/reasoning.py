@@ -22,7 +22,7 @@ _LAST_WORDS_S: Final = 1.0  # for the cancellation of a sequence that failed to 
 
 
 class ThoughtStream(Protocol):
-    """What may carry thoughts instead of envelopes (§3.10.1); `mew.client.streams.streams.Stream` is one."""
+    """What may carry thoughts instead of envelopes (§3.10.1); `mew.client.streams.stream.Stream` is one."""
 
     @property
     def id(self) -> str: ...

@@ -17,6 +17,8 @@ __all__ = ["ActiveReasoning", "Reasonings"]
 
 _ACTIVE_MAX: Final = 1_024
 _MESSAGE_CHARS_MAX: Final = 2_000
+_ABOUT_MAX: Final = 16
+_ID_CHARS_MAX: Final = 256
 _ENDS: Final = frozenset({Kind.REASONING_CONCLUSION, Kind.REASONING_CANCEL})
 _HEARD: Final = _ENDS | {Kind.REASONING_START, Kind.MCP_RESPONSE, Kind.PRESENCE, Kind.WELCOME}
 
@@ -32,7 +34,7 @@ class ActiveReasoning:
     """Of the envelopes in it."""
     message: str
     about: tuple[EnvelopeId, ...]
-    """What it answers."""
+    """What it answers: the first 16 that it names."""
     stream_id: str | None
     """Of the stream that carries its thoughts, where one does."""
 
@@ -85,7 +87,7 @@ class Reasonings:
             self._ended(envelope)
         elif kind == Kind.MCP_RESPONSE:
             answered = set(envelope.correlation_id)
-            self._drop(lambda one: one.by == envelope.sender and bool(answered & set(one.about)))
+            self._drop(lambda one: one.by == envelope.sender and not answered.isdisjoint(one.about))
         elif isinstance(payload, Presence | Welcome):
             here = self._connection.session.roster
             self._drop(lambda one: one.by not in here)
@@ -98,8 +100,8 @@ class Reasonings:
             by=ParticipantId(envelope.sender),
             context=start_id if envelope.context is UNSET else f"{envelope.context}/{start_id}",
             message=cut(message, _MESSAGE_CHARS_MAX),
-            about=tuple(map(EnvelopeId, envelope.correlation_id)),
-            stream_id=stream_id if isinstance(stream_id, str) else None,
+            about=tuple(map(EnvelopeId, envelope.correlation_id[:_ABOUT_MAX])),
+            stream_id=stream_id if isinstance(stream_id, str) and len(stream_id) <= _ID_CHARS_MAX else None,
         )
         if len(self._active) > _ACTIVE_MAX:
             held = ((one.id, one.by, 1) for one in self._active.values())
@@ -108,9 +110,15 @@ class Reasonings:
     def _ended(self, envelope: Envelope) -> None:
         """Anyone may cancel; only its author concludes it."""
         anyone = envelope.kind == Kind.REASONING_CANCEL
-        for one in self.active:
-            if is_about(envelope, one.id) and (anyone or envelope.sender == one.by):
+        for one in self._meant(envelope):
+            if anyone or envelope.sender == one.by:
                 self._drop_with_parts(one)
+
+    def _meant(self, envelope: Envelope) -> list[ActiveReasoning]:
+        if envelope.context is UNSET:
+            named = map(EnvelopeId, dict.fromkeys(envelope.correlation_id))
+            return [self._active[start_id] for start_id in named if start_id in self._active]
+        return [one for one in self._active.values() if is_about(envelope, one.id)]
 
     def _drop_with_parts(self, whole: ActiveReasoning) -> None:
         path = f"{whole.context}/"

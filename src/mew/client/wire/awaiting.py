@@ -39,8 +39,7 @@ def awaiting(connection: Connection, look: Look[Answer]) -> Iterator[asyncio.Fut
 
     def ended(over: asyncio.Future[Disconnected]) -> None:
         if not answer.done() and not over.cancelled():
-            why = over.result()
-            answer.set_exception(Disconnected(why.code, why.reason))
+            answer.set_exception(over.result().copy())
 
     connection.listen(listen)
     connection.ended.add_done_callback(ended)

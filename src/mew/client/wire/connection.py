@@ -40,6 +40,8 @@ FrameListener = Callable[[bytes], None]
 
 _ON_THEIR_WAY_MAX: Final = 256
 _GAPS_MAX: Final = 1_000
+_ID_BYTES: Final = 16
+_STUCK_S: Final = 30.0
 _NORMAL: Final = 1000
 _TOO_BIG: Final = 1009
 _SOON_S: Final = 0.001
@@ -56,6 +58,8 @@ class Connection:
         """
         self.session = Session()
         self.pressure = Pressure()
+        self.stuck_s = _STUCK_S
+        """How long an iteration may take nothing before the connection no longer waits for it."""
         self.gaps: list[Gap] = []
         """The times without a connection, the last thousand of them."""
         self.frame_listeners: list[FrameListener] = []
@@ -74,8 +78,7 @@ class Connection:
         self._to_write = asyncio.Event()
         self._expected = 0
         self._lost_at: datetime | None = None
-        self._prefix = secrets.token_hex(8)
-        self._count = 0
+        self._fresh_ids = _fresh_ids()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
         self._beside: set[asyncio.Task[None]] = set()
@@ -138,10 +141,9 @@ class Connection:
         """
         if not 0 < len(kind) <= 256 or not (id is None or 0 < len(id) <= 256):
             raise ValueError("a kind and an id have 1 to 256 characters")
-        self._count += 1
         return Envelope(
             protocol=PROTOCOL,
-            id=id or f"{self._prefix}-{self._count}",
+            id=id or next(self._fresh_ids),
             ts=datetime.now(UTC),
             sender=self.session.me,
             to=_names(to),
@@ -266,6 +268,7 @@ class Connection:
                     self._give_up_largest()
                 _log.info("connection lost", extra={"code": closed.code, "reason": closed.reason})
                 link, welcome = await self._dialler.again()
+                _log.info("connected again as %s", self.session.me)
         except ConnectError as error:
             self._finish(Disconnected(error.status or _BAD_WELCOME, str(error)))
         except Exception:
@@ -308,8 +311,8 @@ class Connection:
                         _log.warning("dropped what is no envelope: %s", error)
                     if waiting:
                         self._to_write.set()  # it may have lifted a pause
-                while pressure.high and not (self._expected or self._answers):
-                    await self.pressure.look_again()
+                if pressure.high:
+                    await self._hold_back()
         except LinkClosed as closed:
             return closed
 
@@ -328,10 +331,24 @@ class Connection:
                     async with asyncio.timeout(max(_SOON_S, due_s - time_s())):
                         await self._to_write.wait()
 
+    async def _hold_back(self) -> None:
+        """Read no more while an iteration has too much waiting; but not for one that takes nothing at all."""
+        pressure, time_s = self.pressure, asyncio.get_running_loop().time
+        taken, since_s = pressure.taken, time_s()
+        while pressure.high and not (self._expected or self._answers or pressure.stuck):
+            await pressure.look_again()
+            if pressure.taken != taken:
+                taken, since_s = pressure.taken, time_s()
+            elif time_s() - since_s > self.stuck_s:
+                _log.warning("an iteration that nobody reads has too much waiting; it will end with Lagged")
+                pressure.stuck = True
+
     def _note_gap(self, welcome: Arrived) -> None:
         if self._lost_at is None:
             return
         complete = self.session.after is not None and welcome.payload.resumed is True
+        if not complete:
+            self.session.outgoing.resumed()  # a resume may be among what we missed; the gateway says if we are paused
         self.gaps.append(Gap(self._lost_at, datetime.now(UTC), self.session.after, complete))
         del self.gaps[:-_GAPS_MAX]
 
@@ -357,6 +374,14 @@ class Connection:
         for feed in tuple(self._feeds):
             feed.close(None if why.code == _NORMAL else why.copy())
         self.ended.set_result(why)
+
+
+def _fresh_ids() -> Iterator[str]:
+    """Nobody can guess the next: who could, might use it first. Many at a time, as chance has its price."""
+    while True:
+        several = secrets.token_hex(_ID_BYTES * 256)
+        for start in range(0, len(several), 2 * _ID_BYTES):
+            yield several[start : start + 2 * _ID_BYTES]
 
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:

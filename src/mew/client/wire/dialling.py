@@ -63,9 +63,8 @@ class Dialler:
             ConnectError: we are not let in any more.
         """
         if asyncio.get_running_loop().time() - self._connected_s > _STEADY_S:
-            self._delays = (
-                _delays()
-            )  # else a gateway that welcomes and hangs up at once would be called all the time
+            # Only then: a gateway that welcomes and hangs up at once would be called all the time.
+            self._delays = _delays()
         for delay_s in self._delays:
             await asyncio.sleep(delay_s)
             try:

@@ -14,14 +14,16 @@ from typing import Final, Generic, Self, TypeVar
 
 from mew.client.errors import Lagged
 
-__all__ = ["HIGH", "MOST", "Feed", "Pressure"]
+__all__ = ["BYTES_HIGH", "BYTES_MOST", "HIGH", "MOST", "Feed", "Pressure"]
 
 Item = TypeVar("Item")
 
 HIGH: Final = 1_024
-"""So many that wait hold the gateway back."""
+BYTES_HIGH: Final = 16 << 20
+"""So much that waits holds the gateway back."""
 MOST: Final = 16 * HIGH
-"""More are not kept."""
+BYTES_MOST: Final = 4 * BYTES_HIGH
+"""More is not kept."""
 _LOOK_S: Final = 0.25
 
 
@@ -31,6 +33,10 @@ class Pressure:
     def __init__(self) -> None:
         self.high = False
         """Whether one has; a feed that nobody holds any more may count until `look_again`."""
+        self.taken = 0
+        """How many were taken out of those that have too much."""
+        self.stuck = False
+        """Whether nobody takes anything out: then nobody need wait for it. Until it falls."""
         self._full: weakref.WeakSet[Feed[object]] = weakref.WeakSet()
         self._changed = asyncio.Event()
 
@@ -42,6 +48,7 @@ class Pressure:
         if self.high:
             self._full.discard(feed)
             self.high = len(self._full) > 0
+            self.stuck = self.stuck and self.high
             self.changed()
 
     def changed(self) -> None:
@@ -55,33 +62,41 @@ class Pressure:
             async with asyncio.timeout(_LOOK_S):
                 await self._changed.wait()
         self.high = len(self._full) > 0
+        self.stuck = self.stuck and self.high
 
 
 class Feed(AsyncIterator[Item], Generic[Item]):
     """An async iterator, and a context that closes it. What comes from its making on is in it, until it is closed.
 
+    Several tasks may iterate over it: each item is for one of them.
     One that is dropped without closing is forgotten when it is collected.
     """
 
     def __init__(self, pressure: Pressure) -> None:
         self._pressure = pressure
-        self._items: deque[Item] = deque()
-        self._waiter: asyncio.Future[None] | None = None
+        self._items: deque[tuple[Item, int]] = deque()
+        self._bytes = 0
+        self._pressing = False
+        self._news = asyncio.Event()
         self._closed = False
         self._error: BaseException | None = None
 
-    def offer(self, item: Item) -> None:
-        """Put something in; nothing happens once it is closed."""
+    def offer(self, item: Item, size_bytes: int = 0) -> None:
+        """Put something in, that takes so much room; nothing happens once it is closed."""
         if self._closed:
             return
-        self._items.append(item)
-        waiting = len(self._items)
-        if waiting >= HIGH:
+        self._items.append((item, size_bytes))
+        self._bytes += size_bytes
+        if len(self._items) >= HIGH or self._bytes >= BYTES_HIGH:
+            self._pressing = True
             self._pressure.rise(self)  # type: ignore[arg-type]  # it only counts them
-            if waiting > MOST:
+            if len(self._items) > MOST or self._bytes > BYTES_MOST:
                 self._items.clear()
-                self.close(Lagged(f"{MOST} waited for an iteration that did not take them"))
-        self._wake()
+                self._bytes = 0
+                self.close(
+                    Lagged(f"{MOST} waited, or {BYTES_MOST} bytes, for an iteration that did not take them")
+                )
+        self._news.set()
 
     def close(self, error: BaseException | None = None) -> None:
         """No more comes. What is in it is still yielded; then it ends, with the error if there is one."""
@@ -89,7 +104,7 @@ class Feed(AsyncIterator[Item], Generic[Item]):
             self._closed = True
             self._error = error
             self._pressure.fall(self)  # type: ignore[arg-type]  # it only counts them
-            self._wake()
+            self._news.set()
 
     @property
     def closed(self) -> bool:
@@ -107,10 +122,13 @@ class Feed(AsyncIterator[Item], Generic[Item]):
                 if self._error is not None:
                     raise self._error
                 raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        item = self._items.popleft()
-        if len(self._items) == HIGH // 2:
+            self._news.clear()
+            await self._news.wait()
+        item, size_bytes = self._items.popleft()
+        self._bytes -= size_bytes
+        self._pressure.taken += self._pressing
+        if self._pressing and len(self._items) <= HIGH // 2 and self._bytes <= BYTES_HIGH // 2:
+            self._pressing = False
             self._pressure.fall(self)  # type: ignore[arg-type]  # it only counts them
         return item
 
@@ -121,8 +139,3 @@ class Feed(AsyncIterator[Item], Generic[Item]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)

@@ -1,7 +1,7 @@
 """PURE. Who is in the space and what each may send, as far as anyone can see it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -12,7 +12,10 @@ from mew.protocol.kinds import Grant, Member, Presence, Revoke, Welcome
 
 __all__ = ["Roster", "parsed"]
 
-_GRANTS_MAX = 4096
+_GRANTS_MAX: Final = 4096
+_HELD_MAX: Final = (
+    1024  # nobody says when a grant to another ends by itself, so they could add up without end
+)
 
 
 class Roster(Mapping[ParticipantId, CapabilitySet]):
@@ -55,7 +58,9 @@ class Roster(Mapping[ParticipantId, CapabilitySet]):
             del self._grants[next(iter(self._grants))]
         self._grants[EnvelopeId(envelope.id)] = (who, given)
         if who in self._held:
-            self._held[who] = CapabilitySet((*self._held[who], *given))
+            held = tuple(self._held[who])
+            new = (capability for capability in given if capability not in held)
+            self._held[who] = CapabilitySet((*held, *new)[-_HELD_MAX:])
 
     def revoked(self, revoke: Revoke) -> None:
         who = ParticipantId(revoke.recipient)

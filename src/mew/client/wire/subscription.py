@@ -22,7 +22,7 @@ def subscribe(connection: Connection, wanted: Filter) -> Feed[Envelope]:
         if feed is None or feed.closed:
             connection.unlisten(listen)
         elif wanted.fits(envelope):
-            feed.offer(envelope)
+            feed.offer(envelope, memoryview(envelope.payload).nbytes)
 
     connection.listen(listen)
     return feed

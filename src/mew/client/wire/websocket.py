@@ -1,5 +1,6 @@
 """The transport over WebSocket (§5.2), with aiohttp."""
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from enum import Enum
@@ -28,6 +29,7 @@ _ALIVE_S: Final = 30.0
 _SCHEMES: Final = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 _HTTP: Final = {"ws": "http", "wss": "https"}
 _PAGE_ENVELOPES: Final = 1_000
+_PAGE_S: Final = 30.0
 _COME_BACK_STATUSES: Final = frozenset({408, 425, 429})
 _ABNORMAL: Final = 1006
 
@@ -66,13 +68,18 @@ class WebSocketTransport:
 
     async def open(self, after: EnvelopeId | None) -> "WebSocketLink":
         try:
-            socket = await self._connect(self._session(), after)
+            async with asyncio.timeout(_CONNECT_S):
+                socket = await self._connect(self._session(), after)
             if self._via is Via.FIRST_FRAME:
                 join = {"type": "join", "protocol": PROTOCOL, "space": self._space, "token": self._secret()}
                 said = {name: value for name, value in join.items() if value is not None}
                 await socket.send_str(encode_json(said).decode())
         except aiohttp.WSServerHandshakeError as error:
             raise self._denied(error) from None
+        except TimeoutError:
+            raise ConnectError(
+                f"{self._where} did not answer within {_CONNECT_S:g} s", come_back=True
+            ) from None
         except (aiohttp.ClientError, OSError) as error:
             raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
         return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME)
@@ -88,20 +95,21 @@ class WebSocketTransport:
             query["limit"] = str(min(limit - len(newest_first), _PAGE_ENVELOPES))
             page = await self._page(where.with_query(query))
             newest_first += [bytes(envelope) for envelope in page.envelopes]
-            if page.next is None:
+            if page.next is None or not page.envelopes:
                 break
             query["before"] = page.next
-        return newest_first[::-1]
+        return newest_first[:limit][::-1]
 
     async def _page(self, where: URL) -> "_Page":
         secret = self._secret()
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         try:
-            async with self._session().get(where, headers=headers, ssl=self._tls or True) as answer:
-                if (
-                    answer.status != 200
-                ):  # another make of gateway, or one that will say at the door what is wrong
-                    return _Page()
+            async with (
+                asyncio.timeout(_PAGE_S),
+                self._session().get(where, headers=headers, ssl=self._tls or True) as answer,
+            ):
+                if answer.status != 200:
+                    return _Page()  # another make of gateway, or one that will say at the door what is wrong
                 return decode_payload(Raw(await answer.read()), _Page)
         except (aiohttp.ClientError, OSError, ProtocolError) as error:
             raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
