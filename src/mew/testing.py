@@ -104,6 +104,7 @@ class Space:
                 pass  # kicked, or the space is over: that may be what is tested
             except Exception as error:
                 failed.append(error)
+            await client.connection.leave()  # as who runs as a program does
 
         async with self.connect(who, recall=recall) as client:
             serving = client.connection.spawn(serve(client))

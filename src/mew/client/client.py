@@ -125,6 +125,8 @@ class Client(Member):
             NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
             RpcError, Absent, Unanswered, Refused, Disconnected: as `request`.
         """
+        if not isinstance(arguments, Mapping | None):
+            raise TypeError(f"a tool's arguments have names: call(..., key=value), not {arguments!r}")
         return await self._proposals.call(
             participant,
             tool,

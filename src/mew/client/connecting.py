@@ -31,7 +31,9 @@ def connect(
     since before are known (`me.recalled` has them).
 
     Raises:
-        ValueError: the URL is not one of a gateway, or has a token in it.
+        ValueError: the URL is not one of a gateway, or has a token in it; `recall` without a space.
     """
     transport = WebSocketTransport(url, space=space, token=token, via=via, tls=tls)
+    if recall and transport.space is None:
+        raise ValueError("recall= needs space=, or ?space= in the URL")
     return Client(Connection(transport, first_within_s=first_within_s, recall=recall))

@@ -737,3 +737,32 @@ async def test_open_proposals_are_reviewed_again_after_a_restart() -> None:
         await stage.ear.hears(Kind.STATUS, restart)
         await settled(stage.ann.connection)
         assert seen == [proposal.id, proposal.id]
+
+
+async def test_who_runs_twice_is_warned_that_both_do_what_is_asked(caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        asyncio.timeout(5),
+        Space({"ann": ["*"], "bot": ["chat"]}) as space,
+        space.connect("ann") as ann,
+        space.serving(calculator(), "bot"),
+    ):
+        assert await ann.call("bot", "add", a=1, b=2) == 3
+        assert "runs twice" not in caplog.text
+        async with space.serving(calculator(), "bot"):
+            answers = ann.envelopes("mcp/response", sender="bot")
+            assert await ann.call("bot", "add", a=1, b=2) == 3
+            for _ in range(2):
+                await anext(answers)
+            await settled(ann.connection)
+    assert "bot runs twice in this space" in caplog.text
+
+
+async def test_who_is_shut_down_leaves_a_test_space_too() -> None:  # §3.9.10
+    async with (
+        asyncio.timeout(5),
+        Space({"ann": ["*"], "bot": []}) as space,
+        space.connect("ann") as ann,
+        space.serving(calculator(), "bot"),
+    ):
+        await ann.control.shutdown("bot")
+        assert "bot" not in ann.participants

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -231,7 +232,9 @@ class McpServer:
         asked = _understood(params, _Named)
         tool = self.toolbox.tools.get(asked.name)
         if tool is None:
-            raise RpcError(_INVALID_PARAMS, f"unknown tool {_short(asked.name)}")
+            near = get_close_matches(asked.name, self.toolbox.tools, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RpcError(_INVALID_PARAMS, f"unknown tool {_short(asked.name)}{hint}")
         bound = tool.arguments.decode(asked.arguments or {}, call)
         try:
             return call_result(await run(tool.function, *bound.args, **bound.kwargs), tool.output)

@@ -108,7 +108,13 @@ class Toolbox:
         mime_type: str | None = None,
         complete: Mapping[str, Completer] = NO_COMPLETERS,
     ) -> Callable[[Function], Function]:
-        """Decorate a function: what it returns can be read under this URI, `notes://{name}` under each such."""
+        """Decorate a function: what it returns can be read under this URI, `notes://{name}` under each such.
+
+        Raises:
+            TypeError: used without a URI.
+        """
+        if not isinstance(uri, str):
+            raise TypeError('a resource has a URI: @participant.resource("notes://all")')
 
         def decorate(function: Function) -> Function:
             self.add(

@@ -19,7 +19,7 @@ from mew.client.mcp.server import McpServer
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
-from mew.protocol.kinds import Kind, McpRequest, Presence
+from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence
 
 from .voice import Voice
 from .work import Lane
@@ -59,6 +59,7 @@ class Answering:
         self._voice = voice
         self._lane = Lane(connection, at_once=at_once, waiting_max=waiting_max, held=True)
         self._asked: dict[str, _Asked] = {}
+        self._has_twin = False
 
     def listen(self, envelope: Envelope, payload: Any) -> None:
         match payload:
@@ -68,6 +69,16 @@ class Answering:
                 self._take(envelope, payload)
             case Presence(event="leave", participant=participant):
                 self._server.forget(participant.id)
+            case McpResponse() if envelope.sender == self._connection.session.me:
+                self._mind_twins(envelope)
+
+    def _mind_twins(self, answer: Envelope) -> None:
+        """An answer in our name that another connection gave: both do what is asked, and that is rarely meant."""
+        if not self._has_twin and not self._voice.said(answer.id):
+            self._has_twin = True
+            _log.warning(
+                "%s runs twice in this space: both answer what is asked of it, and do it", answer.sender
+            )
 
     def open(self) -> None:
         self._lane.open()
@@ -86,7 +97,7 @@ class Answering:
     ) -> None:
         """Send a notification of our own, where we may."""
         payload = _notification(method, params)
-        self._voice.say(Kind.MCP_REQUEST, payload, to=to, level=logging.DEBUG)
+        self._voice.say(Kind.MCP_REQUEST, payload, to=to)
 
     def _take(self, envelope: Envelope, request: McpRequest) -> None:
         params = {} if request.params is UNSET else request.params
@@ -176,7 +187,6 @@ class Answering:
             to=(request.sender,),
             about=(request.id,),
             context=context,
-            level=logging.DEBUG,
         )
         if told is not None:
             with suppress(MewError, TimeoutError):

@@ -173,7 +173,7 @@ class Participant(Toolbox):
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
 
         async def main() -> None:
-            recall = self._behaviour.recalls
+            recall = 0 if space is None else self._behaviour.recalls
             await self._run(
                 connect(url, space=space, token=token, via=via, tls=tls, first_within_s=inf, recall=recall)
             )

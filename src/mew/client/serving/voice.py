@@ -21,7 +21,7 @@ class Voice:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._told: set[str] = set()
-        self._unaccepted: set[asyncio.Future[Envelope]] = set()
+        self._unaccepted: dict[str, asyncio.Future[Envelope]] = {}
         self._is_full = False
 
     def may(self, kind: str, payload: Mapping[str, Any], *, to: Sequence[str] = ()) -> bool:
@@ -35,7 +35,6 @@ class Voice:
         to: Sequence[str] = (),
         about: Sequence[str] = (),
         context: str | None = None,
-        level: int = logging.WARNING,
     ) -> asyncio.Future[Envelope] | None:
         """Send without waiting; the future is that of `Connection.post`.
 
@@ -48,7 +47,7 @@ class Voice:
             if kind not in self._told:
                 self._told.add(kind)
                 me = self._connection.session.me
-                _log.log(level, "%s may not send %s: it lacks the capability, so none is sent", me, kind)
+                _log.warning("%s may not send %s: it lacks the capability, so none is sent", me, kind)
             return None
         if len(self._unaccepted) >= _UNACCEPTED_MAX:
             if not self._is_full:
@@ -60,11 +59,15 @@ class Voice:
         self._is_full = False
         envelope = self._connection.compose(kind, payload, to=to, correlation_id=about, context=context)
         accepted = self._connection.post(envelope)
-        self._unaccepted.add(accepted)
-        accepted.add_done_callback(self._unaccepted.discard)
+        self._unaccepted[envelope.id] = accepted
+        accepted.add_done_callback(lambda _: self._unaccepted.pop(envelope.id, None))
         return accepted
+
+    def said(self, envelope_id: str) -> bool:
+        """Whether this is what we have just said, and now see."""
+        return envelope_id in self._unaccepted
 
     async def flush(self, within_s: float) -> None:
         """Until everything said was accepted or refused, or that time is over."""
         if self._unaccepted:
-            await asyncio.wait(tuple(self._unaccepted), timeout=within_s)
+            await asyncio.wait(tuple(self._unaccepted.values()), timeout=within_s)

@@ -60,6 +60,8 @@ class ChatRoom:
         context: str | None = None,
     ) -> Envelope:
         """Say something, to all or, with `to`, for somebody to act on; everyone sees it either way."""
+        if not isinstance(text, str):
+            raise TypeError(f"a chat is text, not {type(text).__name__}")
         return await self._send(
             Kind.CHAT, Chat(text=text, format=format), to=to, about=ids_of(about), context=context
         )

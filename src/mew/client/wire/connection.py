@@ -104,14 +104,17 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What was sent and not yet accepted is given up; who waits for it is told."""
+        await self.leave()
+        for task in tuple(self._beside):
+            task.cancel()
+        await self._stack.aclose()
+
+    async def leave(self) -> None:
+        """Say goodbye, for good. What was sent and not yet accepted is given up; who waits for it is told."""
         self._finish(Disconnected(_NORMAL, "closed here"))
         if self._link is not None:
             with suppress(LinkClosed):
                 await self._link.close()
-        for task in tuple(self._beside):
-            task.cancel()
-        await self._stack.aclose()
 
     @property
     def recalled(self) -> Sequence[Envelope]:

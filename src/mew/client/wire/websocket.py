@@ -60,7 +60,10 @@ class WebSocketTransport:
             ValueError: the URL is not one of a gateway, or has a token in it.
         """
         self._url = _address(url)
-        self._space = space if space is not None else self._url.query.get("space")
+        named = self._url.query.get("space")
+        if None not in (space, named) and space != named:
+            raise ValueError(f"the URL says space {named!r}, and space= says {space!r}")
+        self.space = named if space is None else space
         self._token = token
         self._via = via
         self._tls = tls
@@ -71,7 +74,7 @@ class WebSocketTransport:
             async with asyncio.timeout(_CONNECT_S):
                 socket = await self._connect(self._session(), after)
             if self._via is Via.FIRST_FRAME:
-                join = {"type": "join", "protocol": PROTOCOL, "space": self._space, "token": self._secret()}
+                join = {"type": "join", "protocol": PROTOCOL, "space": self.space, "token": self._secret()}
                 said = {name: value for name, value in join.items() if value is not None}
                 await socket.send_str(encode_json(said).decode())
         except aiohttp.WSServerHandshakeError as error:
@@ -81,14 +84,14 @@ class WebSocketTransport:
                 f"{self._where} did not answer within {_CONNECT_S:g} s", come_back=True
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
+            raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from None
         return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME)
 
     async def recall(self, limit: int) -> Sequence[bytes]:
         """Over HTTP, page after page (`GET /spaces/{space}/envelopes`)."""
-        if self._space is None:
+        if self.space is None:
             return ()
-        where = self._url.with_scheme(_HTTP[self._url.scheme]).with_path(f"/spaces/{self._space}/envelopes")
+        where = self._url.with_scheme(_HTTP[self._url.scheme]).with_path(f"/spaces/{self.space}/envelopes")
         newest_first: list[bytes] = []
         query = {"order": "desc"}
         while len(newest_first) < limit:
@@ -130,8 +133,8 @@ class WebSocketTransport:
         query, headers, protocols = dict(self._url.query), {}, [SUBPROTOCOL]
         query.pop("space", None)
         if self._via is not Via.FIRST_FRAME:
-            if self._space is not None:
-                query["space"] = self._space
+            if self.space is not None:
+                query["space"] = self.space
             if after is not None:
                 query["after"] = after
             secret = self._secret()
@@ -153,13 +156,20 @@ class WebSocketTransport:
 
     def _secret(self) -> str | None:
         if not isinstance(self._token, Path):
-            return self._token
+            return None if self._token is None else self._token.strip()
         try:
             return self._token.read_text(encoding="utf-8").strip()
         except OSError as error:
             raise ConnectError(
                 f"no token: {self._token} cannot be read: {error.strerror}", come_back=False
             ) from None
+
+    def _unknown_token(self) -> str:
+        if not self._secret():
+            return "no token was given"
+        if isinstance(self._token, str) and ("/" in self._token or self._token.endswith(".token")):
+            return "the gateway does not know this token; if it is the name of a file, give it as a Path"
+        return "the gateway does not know this token"
 
     @property
     def _where(self) -> str:
@@ -168,9 +178,9 @@ class WebSocketTransport:
     def _denied(self, error: aiohttp.WSServerHandshakeError) -> ConnectError:
         """In the words of what the statuses mean here (design §3.4): the body of the answer is not to be had."""
         said = {
-            401: "no token, or one that the gateway does not know",
+            401: self._unknown_token(),
             403: "not let in: kicked from the space, or a foreign origin",
-            404: "no such space" if self._space is None else f"no space {self._space!r} there",
+            404: "no gateway, or no such space" if self.space is None else f"no space {self.space!r} there",
             429: "too many connections or attempts",
             503: "the gateway or the space takes nobody now",
         }.get(error.status, f"the gateway answered with HTTP status {error.status}")
