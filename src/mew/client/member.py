@@ -81,10 +81,12 @@ class Member:
         """Who sent what had to be dropped, how often, and why the last time (§4.3)."""
         return dict(self.connection.session.misconduct)
 
-    def can_send(self, kind: str, payload: Any = None, *, to: str | Sequence[str] = ()) -> bool:
-        """Whether my capabilities allow this envelope; matched as the gateway does."""
-        envelope = self.connection.compose(kind, payload, to=to, id="-")
-        return self.connection.session.may(kind, envelope.to, envelope.content)
+    def can_send(self, what: str | Envelope, payload: Any = None, *, to: str | Sequence[str] = ()) -> bool:
+        """Whether my capabilities allow an envelope, or one of this kind; matched as the gateway does."""
+        envelope = (
+            what if isinstance(what, Envelope) else self.connection.compose(what, payload, to=to, id="-")
+        )
+        return self.connection.session.may(envelope.kind, envelope.to, envelope.content)
 
     # Envelopes.
 

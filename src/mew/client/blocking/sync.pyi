@@ -119,8 +119,8 @@ class Client:
     def misconduct(self) -> Mapping[ParticipantId, Misconduct]:
         """Who sent what had to be dropped, how often, and why the last time (§4.3)."""
 
-    def can_send(self, kind: str, payload: Any = None, *, to: str | Sequence[str] = ()) -> bool:
-        """Whether my capabilities allow this envelope; matched as the gateway does."""
+    def can_send(self, what: str | Envelope, payload: Any = None, *, to: str | Sequence[str] = ()) -> bool:
+        """Whether my capabilities allow an envelope, or one of this kind; matched as the gateway does."""
 
     def send(
         self,

@@ -217,8 +217,12 @@ class WebSocketLink:
         await self._socket.close()
 
     def _ended(self, said: object, reason: object) -> LinkClosed:
+        if isinstance(
+            said, Exception
+        ):  # ours, not the gateway's: a code of it would be no word of the gateway
+            return LinkClosed(_ABNORMAL, str(said))
         code = self._socket.close_code or _ABNORMAL
-        why = str(said) if isinstance(said, Exception) else reason if isinstance(reason, str) else ""
+        why = reason if isinstance(reason, str) else ""
         return LinkClosed(code, why, come_back=not 4500 <= code < 5000)
 
 
