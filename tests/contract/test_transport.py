@@ -131,6 +131,7 @@ async def test_what_the_welcome_says_is_known_at_once(reach: Reach) -> None:  # 
         assert bot.session.may(Kind.MCP_PROPOSAL, [], {})
 
 
+@pytest.mark.slow
 @only(*KNOWS_IDS)
 async def test_however_often_the_connection_is_lost_nothing_is_and_nothing_comes_twice(reach: Reach) -> None:
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
@@ -223,6 +224,7 @@ async def test_while_paused_a_send_waits_and_goes_out_after_the_resume(reach: Re
         assert view == ["quiet", "patience"]
 
 
+@pytest.mark.slow
 async def test_a_slow_iteration_that_sends_does_not_wait_for_itself(reach: Reach) -> None:
     """Its own echo is behind what waits for it."""
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
@@ -237,6 +239,7 @@ async def test_a_slow_iteration_that_sends_does_not_wait_for_itself(reach: Reach
                 break
 
 
+@pytest.mark.slow
 async def test_a_full_iteration_holds_back_what_comes_and_loses_nothing(reach: Reach) -> None:
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
         feed = bot.feed()
@@ -355,6 +358,7 @@ async def test_nobody_can_guess_the_id_of_what_is_sent_next(reach: Reach) -> Non
     assert not [later for earlier, later in pairwise(ids) if earlier[:16] == later[:16]]
 
 
+@pytest.mark.slow
 async def test_an_iteration_that_nobody_reads_does_not_hold_back_the_others_for_good(reach: Reach) -> None:
     async with reach.connection("ann") as ann, reach.connection("bot") as bot:
         bot.stuck_s = 0.01

@@ -597,6 +597,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(METHODS | st.text(), st.dictionaries(WORDS | st.text(), JSON, max_size=5))
 def test_no_request_breaks_the_server(method: str, params: dict[str, Any]) -> None:

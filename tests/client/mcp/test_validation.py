@@ -93,6 +93,7 @@ def test_nothing_is_fetched(ref: str) -> None:
     assert "is not in it" in problem({}, {"$ref": ref})
 
 
+@pytest.mark.slow
 def test_references_without_end_are_given_up() -> None:
     doubling: dict[str, Any] = {
         "$ref": "#/$defs/d0",

@@ -170,11 +170,13 @@ def test_several_targets_are_a_set() -> None:
     assert digest(["a"], "ping") != digest("a", "ping")
 
 
+@pytest.mark.slow
 @given(OBJECT, st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(params: dict[str, Any], chance: Any) -> None:
     assert digest("a", "m", shuffled(params, chance)) == digest("a", "m", params)
 
 
+@pytest.mark.slow
 @given(OBJECT, OBJECT)
 def test_different_params_have_different_digests(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert (digest("a", "m", one) == digest("a", "m", other)) == same(one, other)

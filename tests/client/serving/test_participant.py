@@ -296,6 +296,7 @@ async def test_what_waits_for_a_handler_is_bounded_in_bytes() -> None:
         assert seen == [f"{number:02}" for number in range(1 + (16 << 20) // 900_000)] + ["zz"]
 
 
+@pytest.mark.slow
 async def test_what_is_said_while_too_much_is_not_accepted_is_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -125,6 +125,7 @@ async def test_progress_is_told_on_both_sides(source: Path, folder: Path) -> Non
         assert told[-1] == (size, size)
 
 
+@pytest.mark.slow
 async def test_a_large_file_goes_no_faster_than_the_disk_that_saves_it(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
