@@ -515,6 +515,7 @@ FILES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(content=st.one_of(FILES, VALUES))
 def test_no_structure_raises_anything_but_a_config_error(tmp_path: Path, content: object) -> None:

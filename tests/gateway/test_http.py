@@ -206,6 +206,7 @@ async def test_bodies_under_way_are_bounded_for_each_participant(serve: Serve) -
     assert (await served.ann.send({"kind": "chat"})).status == 200
 
 
+@pytest.mark.slow
 async def test_asking_where_a_token_is_good_has_a_rate_too(served: Served) -> None:
     answers = await asyncio.gather(*(served.ann.get("/spaces") for _ in range(400)))
     limited = [answer for answer in answers if answer.status != 200]

@@ -294,6 +294,7 @@ def split(sent: bytes, cuts: list[int]) -> list[bytes]:
     return [sent[a:b] for a, b in pairwise(borders)]
 
 
+@pytest.mark.slow
 @given(streams, st.lists(st.integers(min_value=0), max_size=12))
 def test_any_split_of_the_bytes_gives_the_same_messages(
     made: list[tuple[bytes, list[Message]]], cuts: list[int]
@@ -322,6 +323,7 @@ def test_random_bytes_raise_nothing_but_a_wire_error_and_the_same_at_any_split(
     assert outcome([noise]) == outcome(split(noise, cuts))
 
 
+@pytest.mark.slow
 @given(streams, st.binary(min_size=2, max_size=40), st.lists(st.integers(min_value=0), max_size=8))
 def test_what_was_whole_before_a_broken_frame_is_read_at_any_split(
     made: list[tuple[bytes, list[Message]]], noise: bytes, cuts: list[int]

@@ -455,6 +455,7 @@ def test_a_damaged_envelope_raises_nothing_but_protocol_error(
     check_that_all_read_what_was_checked(received)
 
 
+@pytest.mark.slow
 @given(almost_envelopes())
 def test_no_second_field_hides_behind_escapes_or_unknown_fields(received: bytes) -> None:
     check_that_all_read_what_was_checked(received)

@@ -104,6 +104,7 @@ def test_revoking_from_someone_with_many_plain_capabilities_takes_no_more_than_w
     ]
 
 
+@pytest.mark.slow
 def test_thousands_of_plain_grants_survive_what_does_not_concern_them() -> None:
     table = _table(ann=["capability/*", "space/*", *(f"mcp/request:tools/call:t{n}" for n in range(20))])
     for n in range(4_000):

@@ -228,6 +228,7 @@ def related(draw: st.DrawFn) -> tuple[Capability, Capability]:
     return draw(st.sampled_from([(first, second), (second, first)]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(related(), st.lists(payloads, min_size=4, max_size=12))
 def test_what_is_proven_holds_for_every_envelope(
@@ -244,6 +245,7 @@ def test_what_is_proven_holds_for_every_envelope(
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(strings, strings)
 def test_what_is_proven_of_strings_holds_for_every_short_string(left: str, right: str) -> None:
@@ -258,6 +260,7 @@ def test_what_is_proven_of_strings_holds_for_every_short_string(left: str, right
         assert not fit_a & fit_b
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(small_globs, small_globs)
 def test_globs_are_decided_both_ways(left: str, right: str) -> None:
