@@ -45,7 +45,7 @@ _STUCK_S: Final = 30.0
 _NORMAL: Final = 1000
 _TOO_BIG: Final = 1009
 _SOON_S: Final = 0.001
-_BAD_WELCOME: Final = 1002
+_INTERNAL: Final = 1011
 
 
 class Connection:
@@ -273,10 +273,10 @@ class Connection:
                 link, welcome = await self._dialler.again()
                 _log.info("connected again as %s", self.session.me)
         except ConnectError as error:
-            self._finish(Disconnected(error.status or _BAD_WELCOME, str(error)))
+            self._finish(Disconnected(error.status or _INTERNAL, str(error)))
         except Exception:
             _log.exception("the connection failed")
-            self._finish(Disconnected(_BAD_WELCOME, "a bug of ours; see the log"))
+            self._finish(Disconnected(_INTERNAL, "a bug of ours; see the log"))
 
     async def _live(self, link: Link, welcome: Arrived) -> LinkClosed:
         """From one welcome to the end of its connection; returns why it ended."""

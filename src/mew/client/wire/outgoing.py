@@ -62,9 +62,6 @@ class Outgoing:
     def __len__(self) -> int:
         return len(self.waiting) + len(self._sent)
 
-    def __contains__(self, envelope_id: EnvelopeId) -> bool:
-        return envelope_id in self._sent or any(item.id == envelope_id for item in self.waiting)
-
     def add(self, envelope: Envelope, message: bytes) -> None:
         self._count += 1
         self.waiting.append(_Pending(self._count, envelope, message))

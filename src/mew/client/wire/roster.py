@@ -10,7 +10,7 @@ from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import InvalidCapability
 from mew.protocol.kinds import Grant, Member, Presence, Revoke, Welcome
 
-__all__ = ["Roster", "parsed"]
+__all__ = ["Roster"]
 
 _GRANTS_MAX: Final = 4096
 _HELD_MAX: Final = (
@@ -53,7 +53,7 @@ class Roster(Mapping[ParticipantId, CapabilitySet]):
 
     def granted(self, envelope: Envelope, grant: Grant) -> None:
         who = ParticipantId(grant.recipient)
-        given = parsed(grant.capabilities)
+        given = _parsed(grant.capabilities)
         if len(self._grants) >= _GRANTS_MAX:
             del self._grants[next(iter(self._grants))]
         self._grants[EnvelopeId(envelope.id)] = (who, given)
@@ -68,7 +68,7 @@ class Roster(Mapping[ParticipantId, CapabilitySet]):
             _, taken = self._grants.pop(EnvelopeId(revoke.grant_id), (who, ()))
             self._keep(who, lambda held: None if held in taken else held)
         if revoke.capabilities is not UNSET:
-            for pattern in parsed(revoke.capabilities):
+            for pattern in _parsed(revoke.capabilities):
                 self._keep(who, lambda held, pattern=pattern: held.without(pattern))
 
     def _keep(self, who: ParticipantId, left: Any) -> None:
@@ -77,7 +77,7 @@ class Roster(Mapping[ParticipantId, CapabilitySet]):
             self._held[who] = CapabilitySet(capability for capability in kept if capability is not None)
 
 
-def parsed(written: Iterable[Any] | UnsetType) -> tuple[Capability, ...]:
+def _parsed(written: Iterable[Any] | UnsetType) -> tuple[Capability, ...]:
     """Those that compile: a gateway of another make may list what we cannot read, and that is no right we could use."""
     capabilities: list[Capability] = []
     for item in () if written is UNSET else written:
@@ -89,4 +89,4 @@ def parsed(written: Iterable[Any] | UnsetType) -> tuple[Capability, ...]:
 
 
 def _holdings(member: Member) -> CapabilitySet:
-    return CapabilitySet(parsed(member.capabilities))
+    return CapabilitySet(_parsed(member.capabilities))
