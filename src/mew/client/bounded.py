@@ -6,7 +6,7 @@ from typing import Final, Generic, TypeVar
 
 from mew.protocol.envelope import Envelope
 
-__all__ = ["Seen", "Shares", "cut", "oldest_of_the_greediest"]
+__all__ = ["Seen", "Shares", "oldest_of_the_greediest"]
 
 _SEEN_LEAST: Final = 16_384
 
@@ -88,8 +88,3 @@ def oldest_of_the_greediest(held: Iterable[tuple[Key, str, int]]) -> Key:
         oldest.setdefault(owner, key)
     assert oldest, "nothing is held"
     return oldest[max(oldest, key=weights.__getitem__)]
-
-
-def cut(text: str, most: int) -> str:
-    """The text, or its beginning with a mark that it goes on."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"

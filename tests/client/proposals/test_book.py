@@ -13,9 +13,9 @@ from tests.client.envelopes import AT, after, envelope
 
 from mew.client.proposals.book import ProposalBook
 from mew.client.proposals.decided import ProposalStatus
-from mew.client.proposals.differences import Difference, differences
 from mew.client.proposals.digest import digest
 from mew.client.proposals.record import ProposalRecord
+from mew.protocol.differences import Difference, differences
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_json, encode_json
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.client.proposals.differences import same
 from mew.client.proposals.digest import NotCanonical, canonical, digest
+from mew.protocol.differences import same
 from mew.protocol.json import decode_json
 
 # RFC 8785, Appendix B.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import re2
 
-from mew.client.bounded import cut
 from mew.client.errors import MewError
+from mew.protocol.visible import cut
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -1,6 +1,6 @@
 """Proposals: propose, follow, review, and keep the book (§3.2, §3.3, design §5).
 
 - `book`, `record`, `decided`, `entries`  PURE: all proposals, and what became of each
-- `catalogue`, `offer`  PURE: what tools there are, learned by watching;  `digest`, `differences`, `visible`
+- `catalogue`, `offer`  PURE: what tools there are, learned by watching;  `digest`
 - `propose`, `pursuit`, `following`, `outcomes`  the proposer's side;  `review`  the reviewer's
 """

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from mew.client.bounded import Seen, Shares, cut
+from mew.client.bounded import Seen, Shares
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind, McpRequest, McpResponse
+from mew.protocol.visible import cut
 
 from .offer import CURSOR_CHARS_MAX, Offer, Server, Tool
 

@@ -9,9 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from mew.protocol.differences import Difference
 from mew.protocol.kinds import JsonRpcError
-
-from .differences import Difference
 
 __all__ = [
     "TIMEOUT",

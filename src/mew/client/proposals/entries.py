@@ -11,14 +11,14 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from mew.client.bounded import cut
+from mew.protocol.differences import Difference, differences
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Chat, JsonRpcError, McpProposal, McpRequest, McpResponse, Reason
+from mew.protocol.visible import cut
 
 from .catalogue import Catalogue
 from .decided import Explanation, Fulfilment, Rejection, Response, Target, Withdrawal, names_in
-from .differences import Difference, differences
 from .digest import NotCanonical, digest
 from .offer import Tool
 from .record import ProposalRecord, tool_called

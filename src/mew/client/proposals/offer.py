@@ -11,9 +11,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from mew.protocol.differences import same
 from mew.protocol.json import encode_json
-
-from .differences import same
 
 __all__ = ["CURSOR_CHARS_MAX", "Offer", "Server", "Tool"]
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, assert_never
 
+from mew.protocol.differences import Difference
 from mew.protocol.kinds import JsonRpcError
+from mew.protocol.visible import named, visible
 
 from .decided import Rejection
-from .differences import Difference
-from .visible import named, visible
 
 __all__ = ["Fulfilled", "Outcome", "Rejected", "Strategy", "TimedOut", "Withdrawn", "is_rejected"]
 

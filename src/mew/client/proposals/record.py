@@ -6,13 +6,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+from mew.protocol.differences import same
 from mew.protocol.json import decode_json, encode_json
+from mew.protocol.visible import literal, named
 
 from .decided import TIMEOUT, Fulfilment, ProposalStatus, Rejection, Response, Target, Withdrawal, names_in
-from .differences import same
 from .digest import NotCanonical, digest
 from .offer import Tool
-from .visible import literal, named
 
 __all__ = ["ProposalRecord", "tool_called"]
 

@@ -6,10 +6,11 @@ from typing import Final
 
 from msgspec import UNSET
 
-from mew.client.bounded import Seen, Shares, cut
+from mew.client.bounded import Seen, Shares
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Acknowledgement, Chat, Kind, Reason
+from mew.protocol.visible import cut
 
 __all__ = ["ChatQueue"]
 

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.client.bounded import cut, oldest_of_the_greediest
+from mew.client.bounded import oldest_of_the_greediest
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.kinds import Kind, Presence, Reason, Welcome
+from mew.protocol.visible import cut
 
 from .reasoning import is_about
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
-from mew.client.bounded import cut
+from .visible import cut
 
 __all__ = ["DIFFERENCES_MAX", "Difference", "differences", "same"]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-__all__ = ["literal", "named", "visible"]
+__all__ = ["cut", "literal", "named", "visible"]
 
 _STRING_CHARS_MAX: Final = 200
 _SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
@@ -18,6 +18,11 @@ _BLANK: Final = frozenset(
     + "".join(map(chr, range(0xFE00, 0xFE10)))
     + "".join(map(chr, range(0xE0100, 0xE01F0)))
 )
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning with a mark that it goes on."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def visible(text: str, most: int = _STRING_CHARS_MAX) -> str:
