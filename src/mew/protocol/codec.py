@@ -6,7 +6,7 @@ could understand differently (a key given twice, bad UTF-8, nesting a parser may
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -40,6 +40,8 @@ def decode(received: bytes) -> Envelope:
         )
     if received.count(b"{") + received.count(b"[") > NESTING_MAX:
         _check_nesting(received)
+    if envelope.ts is not UNSET and (envelope.ts.tzinfo is not UTC or b'0000"' in received):
+        _check_offset(received)
     payload = bytes(envelope.payload)
     if payload and payload[0] != _OPEN_BRACE:
         raise ProtocolError("field 'payload': expected an object")
@@ -111,6 +113,13 @@ def _in_a_leap_second(received: bytes, error: msgspec.ValidationError) -> Envelo
     if offset is None or (timedelta(hours=at.hour, minutes=at.minute) - offset) % _DAY != _LAST_MINUTE:
         raise ProtocolError(readable(error))
     return envelope
+
+
+def _check_offset(received: bytes) -> None:
+    """RFC 3339 has a colon in `+05:30`, and msgspec does without."""
+    written: str = msgspec.json.decode(_fields.decode(received)["ts"])
+    if written[-1] not in "Zz" and written[-3] != ":":
+        raise ProtocolError(f"field 'ts': expected an offset like '+05:30', ends in {written[-6:]!r}")
 
 
 def _check_nesting(received: bytes) -> None:
