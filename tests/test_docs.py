@@ -279,6 +279,7 @@ def things() -> dict[str, Any]:
     return {
         "Client": me,
         "Feed": returned(mew.Client.envelopes),
+        "History": me.history(),
         "Envelope": envelope,
         "Proposal": returned(mew.Client.propose),
         "Review": mew.Review,

@@ -1,7 +1,10 @@
 """The rules of the house that a machine can check."""
 
 import ast
+import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -96,6 +99,8 @@ def defined(module: Path) -> set[str]:
                 names.update(alias.asname or alias.name for alias in imported)
             case ast.If() | ast.Try():
                 names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+                inner = (n for n in ast.walk(node) if isinstance(n, ast.ImportFrom))
+                names.update(alias.asname or alias.name for n in inner for alias in n.names)
                 names.update(n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef))
     return names
 
@@ -168,6 +173,31 @@ def test_what_a_module_takes_from_another_is_exported_there() -> None:
 def test_the_public_api_is_this() -> None:
     assert mew.__doc__
     assert mew.__all__ == PUBLIC
+    assert set(PUBLIC) <= set(dir(mew))
+    with pytest.raises(AttributeError, match="Clinet"):
+        mew.Clinet  # type: ignore[attr-defined]  # noqa: B018  # that is what is tried
+
+
+def test_what_is_loaded_when_asked_for_is_what_a_type_checker_is_told() -> None:
+    told = {
+        (node.module, alias.name)
+        for node in ast.walk(tree(SOURCE / "__init__.py"))
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("mew.")
+        for alias in node.names
+    }
+    assert told == {(home, name) for home, names in mew._HOMES.items() for name in names}
+    assert {name for _, name in told} == set(PUBLIC)
+    for home, name in told:
+        assert getattr(mew, name) is getattr(importlib.import_module(home), name)
+
+
+@pytest.mark.e2e
+def test_a_command_that_needs_nothing_of_the_sdk_starts_without_it() -> None:
+    started = "import sys, mew.cli.main; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", started], check=True, capture_output=True, text=True
+    ).stdout
+    assert not {"aiohttp", "mew.client.client", "mew.gateway.server", "jsonschema"} & set(loaded.split())
 
 
 def ours() -> Iterator[Path]:

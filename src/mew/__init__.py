@@ -15,36 +15,40 @@
 under `MewError`. `mew.testing` has a space for tests, `mew.protocol.kinds` the payload of each kind.
 """
 
-from mew.client.blocking.sync import Cancelled, connect_sync
-from mew.client.client import Client
-from mew.client.connecting import connect
-from mew.client.errors import (
-    Absent,
-    AlreadyDecided,
-    ConnectError,
-    Corrupt,
-    Disconnected,
-    Lagged,
-    MewError,
-    NotFulfilled,
-    Refused,
-    RpcError,
-    StreamBroken,
-    ToolError,
-    Unanswered,
-    Uncertain,
-)
-from mew.client.mcp.call import Call
-from mew.client.mcp.results import Image, ToolResult
-from mew.client.mcp.validation import InvalidArguments
-from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
-from mew.client.proposals.review import Review
-from mew.client.serving.participant import Participant
-from mew.client.serving.retention import EnvelopeMemory
-from mew.client.streams.files import safe_name
-from mew.client.wire.websocket import Via
-from mew.protocol.envelope import Envelope
-from mew.protocol.errors import InvalidCapability
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mew.client.blocking.sync import Cancelled, connect_sync
+    from mew.client.client import Client
+    from mew.client.connecting import connect
+    from mew.client.errors import (
+        Absent,
+        AlreadyDecided,
+        ConnectError,
+        Corrupt,
+        Disconnected,
+        Lagged,
+        MewError,
+        NotFulfilled,
+        Refused,
+        RpcError,
+        StreamBroken,
+        ToolError,
+        Unanswered,
+        Uncertain,
+    )
+    from mew.client.mcp.call import Call
+    from mew.client.mcp.results import Image, ToolResult
+    from mew.client.mcp.validation import InvalidArguments
+    from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
+    from mew.client.proposals.review import Review
+    from mew.client.serving.participant import Participant
+    from mew.client.serving.retention import EnvelopeMemory
+    from mew.client.streams.files import safe_name
+    from mew.client.wire.websocket import Via
+    from mew.protocol.envelope import Envelope
+    from mew.protocol.errors import InvalidCapability
 
 __all__ = [
     "Absent",
@@ -83,3 +87,58 @@ __all__ = [
     "connect_sync",
     "safe_name",
 ]
+
+_HOMES: Final = {
+    "mew.client.blocking.sync": ("Cancelled", "connect_sync"),
+    "mew.client.client": ("Client",),
+    "mew.client.connecting": ("connect",),
+    "mew.client.errors": (
+        "Absent",
+        "AlreadyDecided",
+        "ConnectError",
+        "Corrupt",
+        "Disconnected",
+        "Lagged",
+        "MewError",
+        "NotFulfilled",
+        "Refused",
+        "RpcError",
+        "StreamBroken",
+        "ToolError",
+        "Unanswered",
+        "Uncertain",
+    ),
+    "mew.client.mcp.call": ("Call",),
+    "mew.client.mcp.results": ("Image", "ToolResult"),
+    "mew.client.mcp.validation": ("InvalidArguments",),
+    "mew.client.proposals.outcomes": (
+        "Fulfilled",
+        "Outcome",
+        "Rejected",
+        "Strategy",
+        "TimedOut",
+        "Withdrawn",
+    ),
+    "mew.client.proposals.review": ("Review",),
+    "mew.client.serving.participant": ("Participant",),
+    "mew.client.serving.retention": ("EnvelopeMemory",),
+    "mew.client.streams.files": ("safe_name",),
+    "mew.client.wire.websocket": ("Via",),
+    "mew.protocol.envelope": ("Envelope",),
+    "mew.protocol.errors": ("InvalidCapability",),
+}
+
+
+if not TYPE_CHECKING:  # or whatever is misspelt would have a type
+
+    def __getattr__(name: str) -> Any:
+        """What is asked for is loaded then: a command that needs nothing of the SDK starts without it."""
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'mew' has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(home), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -12,18 +12,23 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from msgspec import Raw
+
 from mew.client.client import Client
-from mew.client.errors import Disconnected
+from mew.client.errors import ConnectError, Disconnected
 from mew.client.serving.participant import Participant
 from mew.client.wire.connection import Connection
 from mew.client.wire.memory import MemoryLink, MemoryTransport
+from mew.client.wire.transport import PastPage
 from mew.gateway.outbox import Outbox
 from mew.gateway.rate import Bucket
 from mew.gateway.room import Room
 from mew.gateway.settings import Limits
+from mew.gateway.shapes import EnvelopesQuery, InvalidQuery, read_query
 from mew.log.memory import MemoryLog
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
@@ -129,13 +134,20 @@ class Space:
         async def enter(link: MemoryLink, after: EnvelopeId | None) -> None:
             await self._enter(ParticipantId(who), link, after)
 
-        def history() -> list[bytes]:
-            assert self._room is not None, "a connection outside the space"
-            return [record.raw for record in self._room.history if record.is_for(ParticipantId(who))]
-
-        transport = MemoryTransport(enter, history)
+        transport = MemoryTransport(enter, partial(self._look_back, ParticipantId(who)))
         self._transports.setdefault(who, []).append(transport)
         return transport
+
+    def _look_back(self, who: ParticipantId, query: Mapping[str, str]) -> PastPage:
+        assert self._room is not None, "a connection outside the space"
+        if not self._room.space.is_known(who):
+            raise ConnectError(f"{who!r} does not belong to this space", come_back=False, status=403)
+        try:
+            asked = read_query(query, EnvelopesQuery).asked_by(who)
+        except InvalidQuery as error:
+            raise ConnectError(str(error), come_back=False, status=400) from None
+        page = self._room.history.select(asked)
+        return PastPage([Raw(record.raw) for record in page.records], page.next, page.complete)
 
     async def _enter(self, who: ParticipantId, link: MemoryLink, after: EnvelopeId | None) -> None:
         assert self._room is not None, "a connection outside the space"

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from mew.gateway.config import KEYS, Config, ConfigError, load_config
 from mew.gateway.settings import Delivery, JournalConfig, Limits, ServerConfig, SmtpSecurity
+from mew.log.base import Keep
 from mew.log.database import Durability
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
@@ -268,6 +270,31 @@ def test_a_journal_is_kept_where_the_file_says(
     assert found == JournalConfig(folder=tmp_path / folder, fsync=fsync)
 
 
+def test_the_key_that_signs_is_a_file_beside_the_configuration(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").touch()
+    journal = load("{space: {id: s}, journal: {sign_key: key.pem}}").journal
+    assert journal is not None
+    assert journal.sign_key == tmp_path / "key.pem"
+    message = refusal(load, "space: {id: s}\njournal: {sign_key: gone.pem}\n")
+    assert message == f"space.yaml:2: journal.sign_key: no such file: '{tmp_path / 'gone.pem'}'"
+
+
+@pytest.mark.parametrize(
+    ("written", "keep"),
+    [
+        ("{}", Keep()),
+        ("{keep_days: 30}", Keep(age=timedelta(days=30))),
+        ("{keep_days: 0.5, keep_entries: 1000}", Keep(age=timedelta(hours=12), entries=1000)),
+        ("{keep_bytes: 10GiB}", Keep(bytes=10 << 30)),
+        ("{keep_bytes: 10737418240}", Keep(bytes=10 << 30)),
+    ],
+)
+def test_a_journal_keeps_what_the_file_says(load: Load, written: str, keep: Keep) -> None:
+    journal = load(f"{{space: {{id: s}}, journal: {written}}}").journal
+    assert journal is not None
+    assert journal.keep == keep
+
+
 def test_a_journal_may_be_turned_off(load: Load) -> None:
     assert load("{space: {id: s}, journal: off}").journal is None
 
@@ -398,6 +425,18 @@ WRONG = {
     "a key of the journal that is none": (
         "space: {id: s}\njournal: {fold: here}\n",
         "space.yaml:2: journal: unknown key 'fold', did you mean 'folder'?",
+    ),
+    "a journal that forgets at once": (
+        "space: {id: s}\njournal: {keep_days: 0}\n",
+        "space.yaml:2: journal.keep_days: expected 0.01 to 36500, is 0",
+    ),
+    "a journal of a few entries": (
+        "space: {id: s}\njournal: {keep_entries: 999}\n",
+        "space.yaml:2: journal.keep_entries: expected 1000 to 1000000000000, is 999",
+    ),
+    "a journal of a size that is none": (
+        "space: {id: s}\njournal: {keep_bytes: 10GB}\n",
+        "space.yaml:2: journal.keep_bytes: expected bytes as a number or like '4MiB', is '10GB'",
     ),
     "a journal that survives something else": (
         "space: {id: s}\njournal: {fsync: always}\n",

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mew.gateway.correlations import Correlations
-from mew.gateway.history import PAGE_BYTES_MAX, History, Page, Query, Record
+from mew.gateway.history import History
+from mew.gateway.pages import PAGE_BYTES_MAX, Page, Query, Record
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import PROTOCOL, Envelope, EnvelopeId, ParticipantId
 

@@ -375,7 +375,7 @@ async def test_messages_since_a_moment_include_that_moment(served: Served) -> No
 
 
 async def test_a_caller_is_told_when_some_of_what_it_missed_is_gone(serve: Serve) -> None:
-    served = await serve(more="limits: {history_envelopes: 2}\n")
+    served = await serve(more="limits: {history_envelopes: 2}\njournal: off\n")
     sent = [await served.ann.say() for _ in range(4)]
     answer = await served.bot.messages(after=sent[0])
     assert (ids(answer), answer.json["complete"]) == (sent[2:], False)

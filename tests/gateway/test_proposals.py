@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from mew.gateway.history import PAGE_BYTES_MAX, Record
+from mew.gateway.pages import PAGE_BYTES_MAX, Record
 from mew.gateway.proposals import Decided, Listed, Proposal, Status, proposals
 from mew.protocol.codec import encode, fields_in
 from mew.protocol.envelope import PROTOCOL, Envelope

@@ -151,8 +151,8 @@ async def test_a_history_from_before_keeps_to_the_bounds_of_now(
     before = await start(tmp_path)
     said = [await before.ann.say() for _ in range(6)]
     after = await start(crashed(), SPACE_YAML + "limits: {history_envelopes: 2}\n")
-    answer = await after.ann.get("/spaces/demo/envelopes")
-    assert [one["id"] for one in answer.json["envelopes"]] == said[-2:]
+    answer = await after.ann.messages()
+    assert [one["id"] for one in answer.json["messages"]] == said[-2:]
     assert answer.json["complete"] is False
 
 
@@ -318,7 +318,7 @@ async def test_from_any_snapshot_on_the_space_and_its_history_are_the_same(
     limits = Limits(history_envelopes=kept)
     table = rich(Table(RULES))
     log = SqliteLog(tmp_path, "desk")
-    space, history = recover(log, limits)
+    space, history = recover(log, limits, START)
     milestones = Milestones(space, history, log)
     for entry in table.entries:
         log.append(entry.at, entry.event)
@@ -331,7 +331,7 @@ async def test_from_any_snapshot_on_the_space_and_its_history_are_the_same(
             await log._saving
     log.close()
     again = SqliteLog(tmp_path, "desk")
-    found, shown = recover(again, limits)
+    found, shown = recover(again, limits, START)
     again.close()
     assert found.state == table.space.state
     assert list(shown) == list(history)
@@ -345,4 +345,4 @@ async def test_a_snapshot_of_another_version_is_one_clear_error() -> None:
             return Past(Mark(1, START, 0, 0), b'{"seq":"one"}', iter(()))
 
     with pytest.raises(LogUnavailable, match="a snapshot is none that this version of mew knows"):
-        recover(Strange(), Limits())
+        recover(Strange(), Limits(), START)

@@ -10,7 +10,7 @@ from mew.log.base import Log, Mark
 from mew.log.sqlite import SqliteLog
 from mew.space import Connection, Entry, Left
 
-__all__ = ["AT", "entries", "fill", "open_log", "read", "snapshot"]
+__all__ = ["AT", "entries", "fill", "open_log", "read", "snapshot", "trimmed"]
 
 AT: Final = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
 
@@ -42,6 +42,15 @@ async def snapshot(log: SqliteLog, mark: Mark, state: bytes) -> None:
     log.save_snapshot(mark, [state[:3], state[3:]])
     assert log._saving is not None
     await log._saving
+
+
+async def trimmed(log: SqliteLog) -> None:
+    """Wait until what need not be kept is gone, after a snapshot."""
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        while (trimming := log._trimmer._trimming) is not None:
+            await trimming
+            await asyncio.sleep(0)
 
 
 def read(folder: Path, space: str = "desk") -> tuple[Mark | None, bytes, list[Entry]]:

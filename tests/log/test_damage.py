@@ -91,7 +91,7 @@ async def test_a_page_that_cannot_be_read_ends_what_is_served(
     found = read(tmp_path)[2]
     assert found == entries(1, len(found))
     assert 0 < len(found) < LARGE
-    assert len(found) % 100 == 0 or "is not what was written" in caplog.text
+    assert len(found) % 100 == 0 or "is not what was written" in caplog.text or "breaks off" in caplog.text
     assert "damaged-1" in caplog.text
     assert read(tmp_path)[2] == found
 

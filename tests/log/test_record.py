@@ -16,8 +16,11 @@ from mew.log.record import (
     break_at,
     first_break,
     first_link,
+    link_through,
     pack,
     pack_again,
+    put_together,
+    take_apart,
     to_entry,
     unpack,
 )
@@ -124,3 +127,34 @@ def test_what_breaks_off_is_read_up_to_there(size: int) -> None:
     except ValueError:
         assert len(packed) < len(pack_again(whole))
     assert found == whole[: len(found)]
+
+
+def test_what_was_taken_apart_is_put_together_again_to_the_byte() -> None:
+    written = [Entry(n, AT, event) for n, event in enumerate(EVENTS, 1)]
+    for row, entry in zip(rows_of(written, START), written, strict=True):
+        parts = take_apart(row.content)
+        assert (parts.seq, parts.at) == (entry.seq, entry.at)
+        assert put_together(parts) == row.content
+
+
+def test_packed_entries_lead_to_the_place_after_them() -> None:
+    packed, end = pack(entries(1, 5), START)
+    assert link_through(packed, START) == end
+    assert link_through(b"", START) == START
+    later, last = pack(entries(6, 6), end)
+    assert link_through(later, end) == last
+    assert link_through(later, START) is None
+
+
+@given(st.data())
+def test_packed_entries_of_which_a_byte_was_changed_lead_nowhere(data: st.DataObject) -> None:
+    packed = bytearray(pack(entries(1, 3), START)[0])
+    packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
+    assert link_through(bytes(packed), START) is None
+
+
+def test_packed_entries_that_break_off_or_go_on_lead_nowhere() -> None:
+    packed = pack(entries(1, 3), START)[0]
+    for size in range(1, len(packed)):
+        assert link_through(packed[:size], START) in (None, *(Link(row.seq, row.hash) for row in rows(3)))
+        assert link_through(packed + packed[:size], START) is None

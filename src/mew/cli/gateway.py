@@ -11,10 +11,8 @@ from typing import Annotated
 
 import typer
 
-from mew.gateway.config import load_config
 from mew.gateway.config_node import ConfigError
 from mew.gateway.logs import LogFormat, LogLevel, set_up
-from mew.gateway.server import serve
 
 __all__ = ["gateway"]
 
@@ -44,6 +42,10 @@ def gateway(
 
     Example: mew gateway --config space.yaml --port 8080
     """
+    # Here, so that other commands start without them.
+    from mew.gateway.config import load_config
+    from mew.gateway.server import serve
+
     set_up(log_format, log_level)
     try:
         _allow_many_connections()

@@ -1,12 +1,14 @@
 """Being in a space: who I am, who is here, and envelopes in and out."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import Envelope, ParticipantId
 
+from .history import Asked, History
 from .wire.connection import Connection
 from .wire.feed import Feed
 from .wire.filters import Filter
@@ -133,3 +135,43 @@ class Member:
             kind=kind, sender=sender, context=context, to=self.id if to_me else None, about=about
         )
         return subscribe(self.connection, wanted)
+
+    def history(
+        self,
+        *,
+        limit: int | None = None,
+        before: Envelope | str | None = None,
+        after: Envelope | str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kind: str | None = None,
+        participant: str | None = None,
+        correlation: Envelope | str | None = None,
+        newest_first: bool = False,
+    ) -> History:
+        """The envelopes shown so far that fit everything given, for `async for`: fetched as they are asked for.
+
+            async for envelope in me.history(kind="mcp/proposal", newest_first=True): ...
+            last = await me.history(limit=50, newest_first=True).list()
+
+        From the first that the gateway keeps on, or from the newest back; those that I may see. `since` and `until`
+        are the gateway's time. `participant` is who sent it, `kind` may have wildcards, and `correlation` asks for all
+        that hangs together with an envelope. Where `before`, `after` and `correlation` take an envelope, its id will
+        do. `complete` then says whether anything that may have fitted is gone.
+
+        Raises:
+            ValueError: a moment without a time zone, or a limit below 1.
+            InvalidCapability: the kind is no pattern.
+        """
+        asked = Asked(
+            limit=limit,
+            before=before,
+            after=after,
+            since=since,
+            until=until,
+            kind=kind,
+            participant=participant,
+            correlation=correlation,
+            newest_first=newest_first,
+        )
+        return History(self.connection, asked)

@@ -4,12 +4,14 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from mew.log.base import Keep
 from mew.log.database import Durability
 from mew.protocol.capability import Capability
 
@@ -29,7 +31,14 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 AUTH: Final = frozenset({"jwt"})
-JOURNAL: Final = frozenset({"folder", "fsync"})
+_KEEP: Final[Mapping[str, tuple[str, Callable[[Node], Any]]]] = MappingProxyType(
+    {
+        "keep_days": ("age", lambda node: timedelta(days=node.number(least=0.01, most=36_500))),
+        "keep_entries": ("entries", partial(Node.integer, least=1_000, most=10**12)),
+        "keep_bytes": ("bytes", partial(Node.size, least=1 << 20, most=1 << 50)),
+    }
+)
+JOURNAL: Final = frozenset({"folder", "fsync", "sign_key"}) | frozenset(_KEEP)
 TLS: Final = frozenset({"cert", "key"})
 SMTP: Final = frozenset({"host", "port", "from", "security", "username", "password_env"})
 
@@ -135,6 +144,8 @@ class Sections:
         return JournalConfig(
             folder=self.folder / fields["folder"].string() if "folder" in fields else usual,
             fsync=fields["fsync"].choice(Durability) if "fsync" in fields else Durability.PROCESS,
+            sign_key=self._file(fields["sign_key"]) if "sign_key" in fields else None,
+            keep=Keep(**{name: read(fields[key]) for key, (name, read) in _KEEP.items() if key in fields}),
         )
 
     def tls(self, node: Node) -> TlsConfig:

@@ -57,9 +57,10 @@ class Correlations:
                 elif numbers != number:
                     mentions[mentioned] = [numbers, number]
 
-    def chain(self, envelope_id: str, is_seen: Callable[[int], bool]) -> Chain:
-        """All that hangs together with this one, whoever names whom, through envelopes that are seen; nearest first."""
-        found, to_visit = {envelope_id}, deque([envelope_id])
+    def chain(self, ids: Iterable[str], is_seen: Callable[[int], bool]) -> Chain:
+        """All that hangs together with these, whoever names whom, through envelopes that are seen; nearest first."""
+        found = set(ids)
+        to_visit = deque(found)
         passed: set[int] = set()
         links = 0
         while to_visit:

@@ -1,68 +1,36 @@
 """PURE. What was shown in a space, newest last, within bounds: for those who come back and those who ask."""
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from msgspec import Struct
-
-from mew.protocol.capability import Capability
-from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelope import EnvelopeId, ParticipantId
 
 from .correlations import Chain, Correlations
+from .pages import Filling, Page, Query, Record, fitting
+from .places import Place, place_in
 
-__all__ = ["PAGE_BYTES_MAX", "History", "Page", "Query", "Record"]
-
-PAGE_BYTES_MAX: Final = 4 << 20
-"""A page ends early rather than hold more; one record it always has."""
+__all__ = ["History"]
 
 _NAME_BYTES: Final = 128  # what a name among many takes, decoded and indexed, beside its letters
-
-
-class Record(Struct, frozen=True, gc=False):
-    """One envelope as it was shown. `only`: those it was for, None for everyone."""
-
-    at: datetime
-    envelope: Envelope
-    raw: bytes
-    only: tuple[ParticipantId, ...] | None
-
-    def is_for(self, who: ParticipantId) -> bool:
-        return self.only is None or who in self.only
-
-
-class Query(Struct, frozen=True, kw_only=True):
-    """What `who` asks for. `since` and `until` are the gateway's time, both included; `kind` may be a glob."""
-
-    who: ParticipantId
-    after: str | None = None
-    before: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    kind: Capability | None = None
-    participant: str | None = None
-    correlation: str | None = None
-    newest_first: bool = False
-    limit: int = 100
-
-
-class Page(Struct, frozen=True):
-    """`more` fit the query and did not fit the page; not `complete`: some that may have fitted are gone."""
-
-    records: tuple[Record, ...]
-    more: bool
-    complete: bool
 
 
 class History:
     """The last envelopes of one space, numbered as they come; `bytes` is what they take, as received and decoded."""
 
     def __init__(
-        self, envelopes_max: int, bytes_max: int, *, first: int = 0, dropped_at: datetime | None = None
+        self,
+        envelopes_max: int,
+        bytes_max: int,
+        *,
+        first: int = 0,
+        dropped_at: datetime | None = None,
+        gone: int = 0,
     ) -> None:
-        """One that goes on where another ended: so many were shown before, the last at that time."""
+        """One that goes on where another ended: so many were shown before, the last at that time by that entry."""
         self._envelopes_max = envelopes_max
         self._bytes_max = bytes_max
         self._records: deque[Record] = deque()
@@ -70,6 +38,7 @@ class History:
         self._bytes = 0
         self._bytes_dropped = 0
         self._dropped_at = dropped_at
+        self._gone = gone
         self._correlations = Correlations()
 
     def __len__(self) -> int:
@@ -97,6 +66,16 @@ class History:
         """The number that the next record will have."""
         return self._first + len(self._records)
 
+    @property
+    def gone(self) -> int:
+        """The last entry of which anything that it showed is no longer here; 0: all is."""
+        return self._gone
+
+    @property
+    def shown_at(self) -> datetime | None:
+        """When the last one was shown, kept or not."""
+        return self._records[-1].at if self._records else self._dropped_at
+
     def append(self, record: Record) -> None:
         self._records.append(record)
         self._bytes += _weight(record)
@@ -109,13 +88,41 @@ class History:
         self._bytes_max = bytes_max
         self._keep_bounds()
 
+    def forget(self, before: datetime) -> None:
+        """Drop what was shown before this moment."""
+        while self._records and self._records[0].at < before:
+            self._drop_oldest()
+
     def knows(self, envelope_id: str) -> bool:
-        return self._number(envelope_id) is not None
+        return self.number_after(envelope_id) is not None
 
     def after(self, envelope_id: EnvelopeId | None) -> Iterator[Record]:
         """Those after this one, oldest first; all of them if it is None or no longer known."""
-        number = None if envelope_id is None else self._number(envelope_id)
-        return self.between(self._first if number is None else number + 1, self.end)
+        number = None if envelope_id is None else self.number_after(envelope_id)
+        return self.between(self._first if number is None else number, self.end)
+
+    def number_after(self, cursor: str) -> int | None:
+        """The number of the first that comes, or will come, after an id or a cursor; None: it is not known here."""
+        place = place_in(cursor)
+        if place is not None:
+            return self.number_at(place)
+        number = self._number(cursor)
+        return None if number is None else number + 1
+
+    def number_before(self, cursor: str) -> int | None:
+        """The number up to which they come before an id or a cursor; None: it is not known here."""
+        place = place_in(cursor)
+        return self._number(cursor) if place is None else self.number_at(place)
+
+    def number_at(self, place: Place) -> int | None:
+        """The number of the first at this place or after it; None: it is not known here."""
+        if place.seq <= self._gone:
+            return None
+        start = bisect_left(self._records, place.seq, key=_entry)
+        if start == len(self._records) and place.seq > self._gone + 1:
+            return None  # of a life of which some is lost: what comes may get the same numbers
+        of_entry = islice(self._records, start, start + place.n)
+        return self._first + start + sum(record.seq == place.seq for record in of_entry)
 
     def between(self, first: int, end: int) -> Iterator[Record]:
         """The records kept that have these numbers, oldest first. The last ones cost no walk over the rest."""
@@ -135,27 +142,32 @@ class History:
         start, end = self._first, self.end
         complete = self.reaches_back_to(query.since)
         if query.after is not None:
-            last_seen = self._number(query.after)
-            complete = last_seen is not None
-            start = start if last_seen is None else last_seen + 1
+            following = self.number_after(query.after)
+            complete = following is not None
+            start = start if following is None else following
         if query.before is not None:
-            next_seen = self._number(query.before)
+            next_seen = self.number_before(query.before)
             complete = complete and next_seen is not None
             end = self._first if next_seen is None else next_seen
-        records: Iterable[Record] = self.between(max(start, first), end)
-        if query.newest_first:
-            records = reversed(list(records))
-        chain = None if query.correlation is None else self._chain(query.correlation, query.who)
+        chain = None if query.correlation is None else self.chain((query.correlation,), query.who)
         complete = complete and (chain is None or chain.complete)
-        fits = _fits(query, None if chain is None else chain.ids)
-        return _page((record for record in records if fits(record)), query.limit, complete=complete)
+        filling = Filling(query.limit)
+        fits = fitting(query, None if chain is None else chain.ids)
+        more = not filling.take_all(self.among(query, max(start, first), end), fits)
+        return Page(tuple(filling.taken), more, complete)
 
-    def _chain(self, envelope_id: str, who: ParticipantId) -> Chain:
+    def among(self, query: Query, first: int, end: int) -> Iterator[Record]:
+        """Those that have these numbers, in the order that is asked for."""
+        records = self.between(first, end)
+        return reversed(list(records)) if query.newest_first else records
+
+    def chain(self, ids: Iterable[str], who: ParticipantId) -> Chain:
+        """What hangs together with these here, as far as it was for `who`."""
         index = self._correlations
         index.drop_before(self._first)
         index.add(record.envelope for record in self.between(index.end, self.end))
         records = list(self._records)
-        return index.chain(envelope_id, lambda number: records[number - self._first].is_for(who))
+        return index.chain(ids, lambda number: records[number - self._first].is_for(who))
 
     def _number(self, envelope_id: str) -> int | None:
         """Its number, searched from the newest on: who asks has mostly seen all but the last few."""
@@ -173,37 +185,12 @@ class History:
         self._bytes -= _weight(oldest)
         self._bytes_dropped += _weight(oldest)
         self._dropped_at = oldest.at
+        self._gone = oldest.seq
         self._first += 1
 
 
-def _fits(query: Query, chain: set[str] | None) -> Callable[[Record], bool]:
-    def fits(record: Record) -> bool:
-        envelope = record.envelope
-        return (
-            record.is_for(query.who)
-            and (query.participant is None or envelope.sender == query.participant)
-            and (query.since is None or record.at >= query.since)
-            and (query.until is None or record.at <= query.until)
-            and (query.kind is None or query.kind.fits(envelope.kind, envelope.to, _no_payload))
-            and (chain is None or envelope.id in chain)
-        )
-
-    return fits
-
-
-def _page(records: Iterable[Record], limit: int, *, complete: bool) -> Page:
-    taken: list[Record] = []
-    size = 0
-    for record in records:
-        size += len(record.raw)
-        if len(taken) == limit or (taken and size > PAGE_BYTES_MAX):
-            return Page(tuple(taken), more=True, complete=complete)
-        taken.append(record)
-    return Page(tuple(taken), more=False, complete=complete)
-
-
-def _no_payload() -> None:
-    return None
+def _entry(record: Record) -> int:
+    return record.seq
 
 
 def _weight(record: Record) -> int:

@@ -10,20 +10,22 @@ from typing import Final, TypeAlias, TypeVar
 
 from aiohttp import web
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
-from mew.protocol.capability import Capability
+from mew.log.seeking import TookTooLong
 from mew.protocol.codec import encode
 from mew.protocol.envelope import ParticipantId
-from mew.protocol.errors import InvalidCapability, Refusal
+from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.space import Refused
 
 from . import routes, shapes
+from .archive import ArchiveBusy
 from .guard import Admission, Denied, Guard, token_of
-from .history import Page, Query
 from .metrics import Metrics
 from .node import Node
 from .openapi import Route, document
+from .pages import Page, Query
 from .partial import complete
 from .problems import HEADERS, problem, problems, refusal
 from .proposals import proposals
@@ -64,6 +66,7 @@ class HttpDoor:
         self._lookups = Buckets()  # apart: made-up tokens push nobody's own out
         self._sending: _Count = Counter()
         self._waiting: _Count = Counter()
+        self._reading: _Count = Counter()
         self._table: Mapping[Route, _Handler] = {
             routes.POST_MESSAGE: self._post_message,
             routes.MESSAGES: self._messages,
@@ -156,14 +159,16 @@ class HttpDoor:
     async def _messages(self, request: web.Request) -> web.Response:
         admission = await self._own(request)
         asked = _asked(request, shapes.MessagesQuery)
-        history = admission.room.history
-        query = Query(
-            who=admission.who, after=_given(asked.after), since=_given(asked.since), limit=asked.limit
-        )
-        page = history.select(query)
-        if not page.records and asked.wait_s:
-            page = await self._wait(admission, query, asked.wait_s) or history.select(query)
-        return _json(shapes.MessagesPage(_raw(page), _last(page) or _known(query, page), page.complete))
+        query = asked.asked_by(admission.who)
+        if query.after is None and query.since is None:  # whoever begins to listen is not told the whole past
+            page = admission.room.history.select(query)
+        else:
+            page = await self._select(admission, query)
+        if not page.records and not page.more and asked.wait_s:
+            came = await self._wait(admission, query, asked.wait_s)
+            page = page if came is None else replace(came, complete=page.complete)
+        following = page.cursor or _last(page) or _known(query, page)
+        return _json(shapes.MessagesPage(_raw(page), following, page.complete))
 
     async def _wait(self, admission: Admission, query: Query, wait_s: float) -> Page | None:
         """What comes within this time, as soon as there is something for this participant."""
@@ -179,6 +184,21 @@ class HttpDoor:
                     if page.records:
                         return page
         return None
+
+    async def _select(self, admission: Admission, query: Query) -> Page:
+        """From what is in memory and what is in the journal."""
+        room = admission.room
+        if room.archive is None:
+            return room.history.select(query)
+        try:
+            with _one_more(self._reading, admission):
+                return await room.archive.select(room.history, query)
+        except ArchiveBusy:
+            message = "too many read what was shown earlier; again in 1 s"
+            raise Denied(429, Refusal.RATE_LIMITED, message, retry_after_s=1) from None
+        except TookTooLong:
+            message = "it takes too long to find that envelope; go by `next` of a page, or by time"
+            raise Denied(503, Refusal.UNAVAILABLE, message, retry_after_s=1) from None
 
     def _polls(self, room: Room) -> int:
         return sum(count for (space, _), count in self._waiting.items() if space == room.id)
@@ -197,21 +217,12 @@ class HttpDoor:
     async def _envelopes(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
         asked = _asked(request, shapes.EnvelopesQuery)
-        page = admission.room.history.select(
-            Query(
-                who=admission.who,
-                after=_given(asked.after),
-                before=_given(asked.before),
-                since=_given(asked.since),
-                until=_given(asked.until),
-                kind=_kind(asked.kind),
-                participant=_given(asked.participant),
-                correlation=_given(asked.correlation),
-                newest_first=asked.order == "desc",
-                limit=asked.limit,
-            )
-        )
-        return _json(shapes.EnvelopesPage(_raw(page), _last(page) if page.more else None, page.complete))
+        try:
+            query = asked.asked_by(admission.who)
+        except shapes.InvalidQuery as error:
+            raise Denied(400, "invalid_query", str(error)) from None
+        page = await self._select(admission, query)
+        return _json(shapes.EnvelopesPage(_raw(page), page.next, page.complete))
 
     async def _participants(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
@@ -321,15 +332,6 @@ def _asked(request: web.Request, shape: type[_Shape]) -> _Shape:
         return shapes.read_query(request.query, shape)
     except shapes.InvalidQuery as error:
         raise Denied(400, "invalid_query", str(error)) from None
-
-
-def _kind(written: str | UnsetType) -> Capability | None:
-    if written is UNSET:
-        return None
-    try:
-        return Capability.parse({"kind": written})
-    except InvalidCapability as error:
-        raise Denied(400, "invalid_query", f"kind: {error}") from None
 
 
 def _given(value: _Value | UnsetType) -> _Value | None:

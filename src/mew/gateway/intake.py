@@ -31,14 +31,22 @@ _NOT_RECORDED: Final = frozenset({Refusal.RATE_LIMITED, Refusal.DUPLICATE_ID})
 class Intake:
     """Settles what is random or timed and appends; the space's answer at the entry's place is what counts."""
 
-    def __init__(self, space: Space, log: Log, now: Callable[[], datetime], trace: Trace | None) -> None:
+    def __init__(
+        self,
+        space: Space,
+        log: Log,
+        now: Callable[[], datetime],
+        trace: Trace | None,
+        since: datetime | None = None,
+    ) -> None:
+        """`since`: when something was last shown. Times in a log never go back, though a clock may."""
         self._space = space
         self._log = log
         self._now = now
         self._trace = trace
         self._loop = asyncio.get_running_loop()
         self._turn_s = -1.0
-        self._at = now()
+        self._at = now() if since is None else max(since, now())
         self._violations = Bucket(_RECORDED_PER_S, _RECORDED_BURST)
         self._tokens: dict[str, str] = {}  # made for invitations on their way, by their hash
         self.appended = 0
@@ -105,7 +113,8 @@ class Intake:
         """Note in the log that a rule said no, without what was sent, and not too often (§7.3)."""
         if self.note(who, envelope_id, kind, refused):
             with suppress(LogUnavailable):  # the room is closing: there is nobody to tell
-                self.append(Violated(who, envelope_id or EnvelopeId(""), kind, refused.refusal))
+                culprit = envelope_id or EnvelopeId("")
+                self.append(Violated(who, culprit, kind, refused.refusal, refused.lacked or ""))
 
     def note(self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused) -> bool:
         """Tell the operator; whether it is worth telling the space too."""

@@ -7,45 +7,50 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from mew.log.base import Log, LogUnavailable
-from mew.log.memory import MemoryLog
+from mew.log.base import LogUnavailable
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import CloseCode
 from mew.space import Rules
 
+from .keeping import Keeping
 from .mail import Post
+from .ports import Shell
 from .room import Room
-from .settings import Config, SpaceConfig
-from .trace import Trace
+from .settings import Config, Limits, SpaceConfig
 
-__all__ = ["Node"]
+__all__ = ["Node", "OpenRoom"]
 
 _logger = logging.getLogger(__name__)
+
+_ROUND_S: Final = 60.0
+
+OpenRoom: TypeAlias = Callable[[Rules, Limits, Shell], Room]
+"""How a space comes by its room; may raise `LogUnavailable`."""
 
 
 class Node:
     """All rooms, and the tasks that run them. An async context: inside it the rooms run.
 
-    `open_log` gives a space its log, and may raise `LogUnavailable`.
+    `open_room` gives a space its room, and may raise `LogUnavailable`. `now` is the time there, if it is not ours.
     """
 
     def __init__(
         self,
         config: Config,
         base_url: str,
-        trace: Trace | None = None,
-        open_log: Callable[[str], Log] = lambda space: MemoryLog(),
+        open_room: OpenRoom | None = None,
+        *,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self.rooms: dict[str, Room] = {}
         self.failed: dict[str, str] = {}
         self.stopping = False
-        self.now = partial(datetime.now, UTC)
+        self.now = now or partial(datetime.now, UTC)
         self._config = config
         self._base_url = base_url
-        self._trace = trace
-        self._open_log = open_log
+        self._open_room = open_room or Keeping(None).open_room
         self._post = Post()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
@@ -66,6 +71,8 @@ class Node:
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         sending = self.spawn(self._post.run())
         self._stack.callback(sending.cancel)
+        forgetting = self.spawn(self._forget())
+        self._stack.callback(forgetting.cancel)
         self._take(rooms)
         return self
 
@@ -135,18 +142,10 @@ class Node:
         unopened: dict[str, Exception] = {}
         for name, space in spaces.items():
             try:
-                rooms[name] = self._open(space)
+                rooms[name] = self._open_room(_rules(space), space.limits, self)
             except Exception as error:
                 unopened[name] = error
         return rooms, unopened
-
-    def _open(self, space: SpaceConfig) -> Room:
-        log = self._open_log(space.id)
-        try:
-            return Room(_rules(space), space.limits, log, self, self._trace)
-        except BaseException:
-            log.close()
-            raise
 
     def _note(self, unopened: Mapping[str, Exception]) -> None:
         for name, error in unopened.items():
@@ -164,11 +163,26 @@ class Node:
         except LogUnavailable as error:
             self._failed(room, error)
 
+    async def _forget(self) -> None:
+        """All rooms let go of what need not be kept, one after the other, so that each has its turn in a round."""
+        while True:
+            rooms = tuple(self.rooms.values())
+            if not rooms:
+                await asyncio.sleep(_ROUND_S)
+            for room in rooms:
+                await asyncio.sleep(_ROUND_S / len(rooms))
+                try:
+                    room.forget()
+                except Exception as error:
+                    self._failed(room, error)
+
     async def _run(self, room: Room) -> None:
         try:
             await room.run()
         except Exception as error:
             self._failed(room, error)
+        finally:
+            await room.wind_up()
 
     def _failed(self, room: Room, error: Exception) -> None:
         """A broken log or a bug of ours: this space stops rather than guess its way on; the others go on."""

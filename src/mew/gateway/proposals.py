@@ -17,7 +17,7 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json, decode_payload
 from mew.protocol.kinds import Kind, Reason
 
-from .history import PAGE_BYTES_MAX, Record
+from .pages import PAGE_BYTES_MAX, Record
 
 __all__ = ["Decided", "Listed", "Proposal", "Status", "proposals"]
 

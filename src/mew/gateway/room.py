@@ -9,6 +9,7 @@ from typing import Final, assert_never
 
 from msgspec import UNSET
 
+from mew.audit.auditor import Auditor
 from mew.log.base import Log, LogUnavailable
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
@@ -37,10 +38,11 @@ from mew.space import (
 
 from . import answers
 from .admit import admit
+from .archive import Archive
 from .intake import Intake
 from .outbox import Outboxes
 from .ports import Accepted, Counts, Guest, Shell
-from .recovery import Milestones, record_of, recover
+from .recovery import Milestones, bounds, record_of, recover
 from .relay import Relay
 from .settings import Limits
 from .trace import Trace
@@ -58,7 +60,14 @@ class Room:
     """Runs one space, from where its log ends. Its methods are for the doors; only `enter` and `inject` wait."""
 
     def __init__(
-        self, rules: Rules, limits: Limits, log: Log, shell: Shell, trace: Trace | None = None
+        self,
+        rules: Rules,
+        limits: Limits,
+        log: Log,
+        shell: Shell,
+        trace: Trace | None = None,
+        auditor: Auditor | None = None,
+        archive: Archive | None = None,
     ) -> None:
         """Goes through what the log holds from before.
 
@@ -67,7 +76,7 @@ class Room:
         """
         self.id = rules.id
         self.limits = limits
-        self.space, self.history = recover(log, limits)
+        self.space, self.history = recover(log, limits, shell.now())
         self.guests: dict[Connection, Guest] = {}
         self.counts = Counts()
         self.dismissed = False
@@ -76,7 +85,12 @@ class Room:
         self._log = log
         self._shell = shell
         self._trace = trace
-        self._intake = Intake(self.space, log, shell.now, trace)
+        self.archive = archive
+        """What the history no longer has, where it is kept."""
+        self._auditor = auditor
+        if auditor is not None:
+            auditor.begin(after=self.space.seq)
+        self._intake = Intake(self.space, log, shell.now, trace, self.history.shown_at)
         self._outboxes = Outboxes()
         self._entering: Waiting[Connection, None] = Waiting()
         self._injected: Waiting[str, Accepted | Refused] = Waiting()
@@ -106,12 +120,25 @@ class Room:
                     self.news.set()
                     self.news.clear()
                     self._milestones.pass_by(batch[-1])
+                    if self._auditor is not None:
+                        self._auditor.pass_by()
+                        if self._auditor.is_behind:
+                            await self._auditor.keep_up()
         finally:
             self.close()
             closed = LogUnavailable("the space was closed before it came round")
             self._entering.abandon(closed)
             self._injected.abandon(closed)
             self.news.set()
+
+    async def wind_up(self) -> None:
+        """It has run; return when the record of it is written."""
+        if self._auditor is not None:
+            await self._auditor.close()
+
+    def forget(self) -> None:
+        """Let go of what need not be kept any longer; to be called every minute or so."""
+        self._milestones.pass_time(self._shell.now())
 
     def close(self) -> None:
         """Take no more; what was taken is still carried out."""
@@ -129,7 +156,7 @@ class Room:
         """
         self._intake.append(Configured(rules, self._epoch))
         self.limits = limits
-        self.history.resize(limits.history_envelopes, limits.history_bytes)
+        self.history.resize(*bounds(limits, self._log.keep))
 
     def identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
         """An authenticator vouches for `who`; None: the rules say what it holds, or else their defaults do."""
@@ -233,6 +260,8 @@ class Room:
         if self._intake.unsettled:
             self._intake.settle(event)
         decisions = self.space.apply(entry)
+        if self._auditor is not None:
+            self._auditor.take(entry, decisions)
         for decision in decisions:
             if type(decision) is Deliver:
                 self._deliver(entry, decision)

@@ -10,14 +10,14 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
-from mew.log.base import Log, LogUnavailable
-from mew.log.journals import Journals
-from mew.log.memory import MemoryLog
+from mew.log.base import LogUnavailable
+from mew.log.retention import KEEP_ALL
 from mew.protocol.errors import CloseCode, Refusal
 
 from .auth import Authenticator, Chain, StaticTokens
@@ -27,10 +27,11 @@ from .config_server import is_loopback
 from .guard import Admission, Denied, Guard
 from .http import HttpDoor, problems
 from .jwt import JwtVerifier
+from .keeping import Keeping
 from .lobby import Lobby
-from .node import Node
+from .node import Node, OpenRoom
 from .room import Room
-from .settings import Config, ServerConfig
+from .settings import Config, JournalConfig, ServerConfig
 from .socket import SocketDoor
 from .tokens import load_tokens
 from .trace import Trace
@@ -52,6 +53,7 @@ class Gateway:
     """A running gateway. An async context: inside it the gateway serves.
 
     `host` and `port` go before those of the file, and `ephemeral` before its journal: nothing is kept (§2.2).
+    `open_room` and `now` are for rooms of another kind, where it may be another time.
     """
 
     def __init__(
@@ -63,6 +65,8 @@ class Gateway:
         host: str | None = None,
         port: int | None = None,
         ephemeral: bool = False,
+        open_room: OpenRoom | None = None,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._config = config
         self._environ = environ
@@ -70,9 +74,12 @@ class Gateway:
         self._host = config.server.host if host is None else host
         self._port = config.server.port if port is None else port
         self._ephemeral = ephemeral
+        self._open_room = open_room
+        self._now = now
         self._stack = AsyncExitStack()
         self._jwt: JwtVerifier | None = None
         self._node: Node
+        self._kept: Keeping | None = None
         self._guard: _Doorkeeper
         self._lobby: Lobby
         self._sockets: SocketDoor
@@ -121,6 +128,8 @@ class Gateway:
         self._guard.authenticator = authenticator
         self._guard.server = self._listening(config)
         self.url = _url(self._guard.server, config)
+        if self._kept is not None:
+            self._kept.heed(config.journal)
         self._node.reconfigure(config, _as_ws(self.url))
         _logger.info("configuration reloaded", extra={"file": str(config.file)})
         _log_notes(config)
@@ -128,7 +137,7 @@ class Gateway:
             key for key in ("host", "port") if getattr(config.server, key) != getattr(before.server, key)
         ]
         keys = [f"server.{key}" for key in changed]
-        if config.journal != before.journal and not self._ephemeral:
+        if _opened_once(config) != _opened_once(before) and not self._ephemeral:
             keys.append("journal")
         if keys:
             _logger.warning("these keys need a restart to take effect", extra={"keys": ", ".join(keys)})
@@ -156,7 +165,8 @@ class Gateway:
         server = self._listening(config)
         self.url = _url(server, config)
         try:
-            node = Node(config, _as_ws(self.url), trace, self._open_logs(stack))
+            open_room = self._open_room or self._keeping(stack, trace).open_room
+            node = Node(config, _as_ws(self.url), open_room, now=self._now)
             self._node = await stack.enter_async_context(node)
         except LogUnavailable as error:
             raise ConfigError(str(error)) from error
@@ -172,13 +182,11 @@ class Gateway:
         if self._tls is None and not is_loopback(self._host):
             _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
 
-    def _open_logs(self, stack: AsyncExitStack) -> Callable[[str], Log]:
-        journal = self._config.journal
-        if journal is None or self._ephemeral:
-            return lambda space: MemoryLog()
-        journals = Journals(journal.folder, journal.fsync)
-        stack.callback(journals.close)
-        return journals.open
+    def _keeping(self, stack: AsyncExitStack, trace: Trace | None) -> Keeping:
+        keeping = Keeping(None if self._ephemeral else self._config.journal, trace, self._now)
+        stack.callback(keeping.close)
+        self._kept = keeping
+        return keeping
 
     async def _listen(self, stack: AsyncExitStack, listener: socket.socket) -> None:
         runner = web.AppRunner(self._app(self._sockets), shutdown_timeout=_CUT_OFF_S)
@@ -297,6 +305,11 @@ def _authenticator(config: Config, environ: Mapping[str, str], verifier: JwtVeri
         _logger.warning(note)
     static = StaticTokens(tokens.tables)
     return static if verifier is None else Chain(static, verifier)
+
+
+def _opened_once(config: Config) -> JournalConfig | None:
+    """What of the journal cannot be changed while it is open."""
+    return None if config.journal is None else replace(config.journal, keep=KEEP_ALL)
 
 
 def _log_notes(config: Config) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from mew.log.base import Keep
 from mew.log.database import Durability
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
@@ -153,10 +154,12 @@ class JwtConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalConfig:
-    """Where what happens is kept, and what it survives."""
+    """Where what happens is kept, what it survives, and for how long."""
 
     folder: Path
     fsync: Durability = Durability.PROCESS
+    sign_key: Path | None = None
+    keep: Keep = field(default_factory=Keep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

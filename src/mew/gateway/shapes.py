@@ -8,6 +8,11 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from mew.protocol.capability import Capability
+from mew.protocol.envelope import ParticipantId
+from mew.protocol.errors import InvalidCapability
+
+from .pages import Query
 from .proposals import Proposal, Status
 from .roster import ParticipantShown
 
@@ -34,6 +39,7 @@ __all__ = [
 WAIT_S_MAX: Final = 60
 
 Asked = TypeVar("Asked", bound=Struct)
+Value = TypeVar("Value")
 
 _LOST_PLUS: Final = re.compile(r" (?=\d\d:\d\d$)")
 _PLACE: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
@@ -45,7 +51,9 @@ _Since = Annotated[
     datetime, Meta(tz=True, description="Shown at this moment (RFC 3339, the gateway's time) or later.")
 ]
 _Until = Annotated[datetime, Meta(tz=True, description="Shown at this moment or before.")]
-_After = Annotated[_Id, Meta(description="Shown after the envelope with this id.")]
+_After = Annotated[
+    _Id, Meta(description="Shown after the envelope with this id, or where `next` of a page says.")
+]
 _Shown = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Envelope"})]
 
 
@@ -69,10 +77,16 @@ class MessagesQuery(SpaceQuery, frozen=True):
         float, Meta(ge=0, le=WAIT_S_MAX, description="Where there is nothing, wait so long for something.")
     ] = 0
 
+    def asked_by(self, who: ParticipantId) -> Query:
+        return Query(who=who, after=_given(self.after), since=_given(self.since), limit=self.limit)
+
 
 class EnvelopesQuery(_Query, frozen=True):
     after: _After | UnsetType = UNSET
-    before: Annotated[_Id, Meta(description="Shown before the envelope with this id.")] | UnsetType = UNSET
+    before: (
+        Annotated[_Id, Meta(description="Shown before the envelope with this id, or where `next` says.")]
+        | UnsetType
+    ) = UNSET
     since: _Since | UnsetType = UNSET
     until: _Until | UnsetType = UNSET
     kind: (
@@ -91,6 +105,21 @@ class EnvelopesQuery(_Query, frozen=True):
     ) = UNSET
     order: Annotated[Literal["asc", "desc"], Meta(description="`asc`: oldest first.")] = "asc"
     limit: _Limit = 100
+
+    def asked_by(self, who: ParticipantId) -> Query:
+        """Raises `InvalidQuery` where the kind is no pattern."""
+        return Query(
+            who=who,
+            after=_given(self.after),
+            before=_given(self.before),
+            since=_given(self.since),
+            until=_given(self.until),
+            kind=_pattern(self.kind),
+            participant=_given(self.participant),
+            correlation=_given(self.correlation),
+            newest_first=self.order == "desc",
+            limit=self.limit,
+        )
 
 
 class ProposalsQuery(_Query, frozen=True):
@@ -119,7 +148,11 @@ class MessagesPage(Struct, frozen=True):
 
 
 class EnvelopesPage(Struct, frozen=True):
-    """`next` goes into `after` (`before` with `order=desc`); null: there are no more."""
+    """`next` goes into `after` (`before` with `order=desc`); null: there are no more.
+
+    Where it takes long to find any, a page may be short, or empty, and have a `next`. Not `complete`: some that may
+    have fitted are gone.
+    """
 
     envelopes: list[_Shown]
     next: str | None
@@ -176,6 +209,17 @@ class Problem(Struct, frozen=True):
 
 class InvalidQuery(ValueError):
     """What is wrong with a query string, and where."""
+
+
+def _pattern(written: str | UnsetType) -> Capability | None:
+    try:
+        return None if isinstance(written, UnsetType) else Capability.parse({"kind": written})
+    except InvalidCapability as error:
+        raise InvalidQuery(f"kind: {error}") from None
+
+
+def _given(value: Value | UnsetType) -> Value | None:
+    return None if isinstance(value, UnsetType) else value
 
 
 def read_query(query: Mapping[str, str], shape: type[Asked]) -> Asked:

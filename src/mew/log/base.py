@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from msgspec import Struct
 
 from mew.space import Entry, Event
 
-__all__ = ["Log", "LogUnavailable", "Mark", "Past"]
+__all__ = ["Keep", "Kept", "Log", "LogUnavailable", "Mark", "Past"]
 
 
 class LogUnavailable(Exception):
@@ -38,8 +38,34 @@ class Past:
     entries: Iterator[Entry]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """What of a log must be kept: entries up to this age, so many, in so many bytes. None: all, in this respect."""
+
+    age: timedelta | None = None
+    entries: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a log has now: when its first entry was made, how many there are, and about how many bytes they take."""
+
+    since: datetime | None = None
+    entries: int = 0
+    bytes: int = 0
+
+
 class Log(Protocol):
     """Orders the events of one space. An event has happened when `follow` yields it, and not before."""
+
+    @property
+    def keep(self) -> Keep:
+        """What it must keep. More than that is dropped after a snapshot, as far as a start does not need it."""
+
+    @property
+    def kept(self) -> Kept:
+        """What it has."""
 
     def append(self, at: datetime, event: Event) -> None:
         """Hand over an event, without waiting. Events appended here keep their order.

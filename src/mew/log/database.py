@@ -5,10 +5,10 @@ A row holds all entries of a turn of the loop, by the number of the last: a row 
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from .base import LogUnavailable
 from .record import Link, Row, unpack
@@ -19,12 +19,15 @@ FORMAT: Final = 1
 _APPLICATION: Final = 0x6D657734  # "mew4"
 _BUSY_MS: Final = 5_000
 _READ_TURNS: Final = 64
+_BEFORE_ALL: Final = -(1 << 63)
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _SHORT: Final = sqlite3.SQLITE_IOERR_SHORT_READ
+_TURNS: Final = "CREATE TABLE turns (last INTEGER PRIMARY KEY, entries BLOB NOT NULL)"
+_JOURNAL: Final = "CREATE TABLE journal (space TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL)"
 _SCHEMA: Final = f"""
 BEGIN;
-CREATE TABLE turns (last INTEGER PRIMARY KEY, entries BLOB NOT NULL);
-CREATE TABLE journal (space TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL);
+{_TURNS};
+{_JOURNAL};
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
 COMMIT;
@@ -52,10 +55,14 @@ class Database:
     All raise `LogUnavailable` where the disk or the system says no, and `Damaged` where the file is not whole.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, durability: Durability) -> None:
-        """For `create` and `open`."""
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, durability: Durability | None = None
+    ) -> None:
+        """For `create`, `open` and `view`."""
         self.path = path
         self._connection = connection
+        if durability is None:
+            return
         with _told(path):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
@@ -70,6 +77,9 @@ class Database:
                 rest.unlink(missing_ok=True)  # of an attempt that was cut off
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = _connect(draft)
+            connection.execute(
+                "PRAGMA auto_vacuum = FULL"
+            )  # so that a file of which something goes gets shorter
             connection.executescript(_SCHEMA)
             connection.execute("INSERT INTO journal VALUES (?, ?, ?)", (space, *after))
             connection.close()
@@ -83,13 +93,7 @@ class Database:
         with _told(path):
             connection = _connect(path)
             try:
-                found = connection.execute("PRAGMA application_id").fetchone()[0]
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version > FORMAT:
-                    raise LogUnavailable(f"{path}: written by a later version of mew, format {version}")
-                if found != _APPLICATION or version != FORMAT:
-                    raise Damaged("not a journal")
-                (name,) = connection.execute("SELECT space FROM journal").fetchone() or ("",)
+                name = _space_of(path, connection)
                 if name != space:
                     raise LogUnavailable(f"{path}: the journal of space {name!r}, not of {space!r}")
             except BaseException:
@@ -97,11 +101,34 @@ class Database:
                 raise
         return cls(path, connection, durability)
 
+    @classmethod
+    def view(cls, path: Path) -> tuple["Database", str]:
+        """The file that is there, to be read only, also while another process writes it; and whose it is."""
+        with _told(path):
+            connection = _connect(path, "mode=ro")
+            try:
+                try:
+                    name = _space_of(path, connection)
+                except (
+                    sqlite3.OperationalError
+                ):  # a folder in which nothing can be written has no room to agree
+                    connection.close()
+                    connection = _connect(path, "immutable=1")
+                    name = _space_of(path, connection)
+                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection), name
+
     @property
     def begin(self) -> Link:
         """What the first entry of this file follows."""
         with _told(self.path):
-            return Link(*self._connection.execute("SELECT seq, hash FROM journal").fetchone())
+            found = self._connection.execute("SELECT seq, hash FROM journal").fetchone()
+        if found is None or not (isinstance(found[0], int) and isinstance(found[1], bytes)):
+            raise Damaged("it does not say where it begins")
+        return Link(*found)
 
     @property
     def last(self) -> int:
@@ -114,8 +141,13 @@ class Database:
         begin = self.begin
         if seq == begin.seq:
             return begin.hash
-        row = next(self.rows(seq - 1), None)
-        return None if row is None or row.seq != seq else row.hash
+        row = self.row(seq)
+        return None if row is None else row.hash
+
+    def row(self, seq: int) -> Row | None:
+        """One row; None: it is not here."""
+        found = self._turns("last >= ? ORDER BY last", seq, 1)
+        return next((row for _, entries in found for row in _unpacked(entries) if row.seq == seq), None)
 
     def write(self, last: int, packed: bytes) -> None:
         """A turn: its entries, and the number of the last. All or nothing.
@@ -136,6 +168,11 @@ class Database:
 
     def rows(self, after: int) -> Iterator[Row]:
         """The rows after this one in order, up to the very one that cannot be read."""
+        for _, entries in self.turns(after):
+            yield from (row for row in _unpacked(entries) if row.seq > after)
+
+    def turns(self, after: int = _BEFORE_ALL) -> Iterator[tuple[int, object]]:
+        """The turns that end after this entry as they are kept, each with the number it is kept under."""
         last, some = after, _READ_TURNS
         while True:
             try:
@@ -145,11 +182,13 @@ class Database:
                     raise
                 some = 1
                 continue
-            for _, entries in found:
-                yield from (row for row in _unpacked(entries) if row.seq > after)
+            for turn in found:
+                if turn[0] <= last:
+                    raise Damaged("its turns are out of order")  # and could be read for ever
+                last = turn[0]
+                yield turn
             if len(found) < some:
                 return
-            last = found[-1][0]
 
     def rows_back(self, until: int) -> Iterator[Row]:
         """The rows up to this one, the last first."""
@@ -164,6 +203,11 @@ class Database:
         query = f"SELECT last, entries FROM turns WHERE {which} LIMIT ?"
         with _told(self.path):
             return self._connection.execute(query, (than, limit)).fetchall()
+
+    def ask(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The answer to any question in SQL."""
+        with _told(self.path):
+            return self._connection.execute(query, tuple(values)).fetchall()
 
     def close(self) -> None:
         """Bring everything into the one file and leave it. Takes as long as the disk does."""
@@ -211,8 +255,22 @@ def _unpacked(entries: object) -> Iterator[Row]:
         raise Damaged(str(error)) from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode=rw"
+def _space_of(path: Path, connection: sqlite3.Connection) -> str:
+    found = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise LogUnavailable(f"{path}: written by a later version of mew, format {version}")
+    if found != _APPLICATION or version != FORMAT:
+        raise Damaged("not a journal")
+    tables = connection.execute("SELECT CAST(sql AS BLOB) FROM sqlite_schema WHERE type = 'table'").fetchall()
+    if not {(_TURNS.encode(),), (_JOURNAL.encode(),)} <= set(tables):
+        raise Damaged("its tables are not those of a journal")  # under other columns nothing would be found
+    (name,) = connection.execute("SELECT space FROM journal").fetchone() or ("",)
+    return str(name)
+
+
+def _connect(path: Path, how: str = "mode=rw") -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{how}"
     return sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
 
 
@@ -227,6 +285,8 @@ class _told:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnicodeDecodeError) or str(error).startswith("Could not decode"):
+            raise Damaged("a text in it cannot be read") from None  # the error has the text
         if isinstance(error, sqlite3.Error):
             code = getattr(error, "sqlite_errorcode", 0)
             if code & 0xFF in _DAMAGE or code == _SHORT:

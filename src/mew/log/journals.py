@@ -7,6 +7,7 @@ from typing import Final
 
 from .base import LogUnavailable
 from .database import Durability
+from .retention import Retention
 from .sqlite import SqliteLog
 
 __all__ = ["Journals"]
@@ -17,13 +18,19 @@ _LOCK: Final = ".lock"  # no space can have this name
 class Journals:
     """Opens the journals in one folder, which is made if need be, for the owner's eyes only."""
 
-    def __init__(self, folder: Path, durability: Durability = Durability.PROCESS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        durability: Durability = Durability.PROCESS,
+        retention: Retention | None = None,
+    ) -> None:
         """Takes the folder until it is closed.
 
         Raises:
             LogUnavailable: another process has it, or it cannot be written.
         """
         self.folder = folder
+        self.retention = retention or Retention()
         self._durability = durability
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -45,10 +52,11 @@ class Journals:
 
     def open(self, space: str) -> SqliteLog:
         """The log of a space; its id is fit to name a folder."""
-        return SqliteLog(self.folder / space, space, self._durability)
+        return SqliteLog(self.folder / space, space, self._durability, self.retention)
 
     def close(self) -> None:
         """Others may have the folder. The logs must be closed."""
+        self.retention.close()
         os.close(self._lock)
 
     def _ignore(self) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from mew.space import Entry, Event
 
-from .base import LogUnavailable, Mark, Past
+from .base import Keep, Kept, LogUnavailable, Mark, Past
 
 __all__ = ["MemoryLog"]
 
@@ -19,6 +19,14 @@ class MemoryLog:
         self._new: list[Entry] = []
         self._follower: asyncio.Future[None] | None = None  # waits for something new
         self._closed = False
+
+    @property
+    def keep(self) -> Keep:
+        return Keep()
+
+    @property
+    def kept(self) -> Kept:
+        return Kept()
 
     def append(self, at: datetime, event: Event) -> None:
         if self._closed:

@@ -57,6 +57,8 @@ class _Opening:
         self._snapshots = Snapshots(folder)
 
     def open(self) -> Opened | None:
+        for place, aside in self._snapshots.mend():
+            self._say(f"{place.name} could not be read; its copy has taken its place", aside)
         if not self._path.exists():
             return self._anew("it is gone, but a snapshot is left") if self._snapshots.list() else None
         try:
@@ -111,8 +113,10 @@ class _Opening:
         for aside in self._snapshots.set_strays_aside():
             self._say("a snapshot cannot be read", aside)
         good: list[Snapshot] = []
-        last = _last(database)
+        first, last = _first(database), _last(database)
         for snapshot in self._snapshots.list():
+            if snapshot.mark.seq < first:
+                continue  # of what was dropped; the next one that is made deletes it
             if _fits(database, snapshot) and self._snapshots.load(snapshot) is not None:
                 good.append(snapshot)
                 continue
@@ -197,6 +201,13 @@ def _scan(database: Database, start: Link) -> _Scan:
             end, f"entry {end.seq + 1} or one soon after it cannot be read ({error})", readable=False
         )
     return _Scan(end)
+
+
+def _first(database: Database) -> int:
+    try:
+        return database.begin.seq
+    except Damaged:
+        return 0
 
 
 def _last(database: Database) -> int | None:

@@ -31,12 +31,16 @@ from mew.space.stored import Reader, to_json
 __all__ = [
     "Break",
     "Link",
+    "Parts",
     "Row",
     "break_at",
     "first_break",
     "first_link",
+    "link_through",
     "pack",
     "pack_again",
+    "put_together",
+    "take_apart",
     "to_entry",
     "unpack",
 ]
@@ -62,6 +66,15 @@ class Row(NamedTuple):
     seq: int
     content: bytes
     hash: bytes
+
+
+class Parts(NamedTuple):
+    """What the content of an entry consists of: put together again it is the same to the byte."""
+
+    seq: int
+    at: datetime
+    event: bytes
+    envelope: bytes
 
 
 class Break(NamedTuple):
@@ -120,13 +133,29 @@ def to_entry(row: Row) -> Entry:
     Raises:
         ValueError: no entry that this version knows.
     """
-    seq, moment, event_bytes, _ = _HEAD.unpack_from(row.content)
+    seq, at, event, envelope = take_apart(row.content)
+    return Entry(seq, at, _event(event, envelope))
+
+
+def take_apart(content: bytes) -> Parts:
+    """Its parts, as they are kept.
+
+    Raises:
+        ValueError: it is of no moment.
+    """
+    seq, moment, event_bytes, _ = _HEAD.unpack_from(content)
     end = _HEAD.size + event_bytes
     try:
         at = _START + timedelta(microseconds=moment)
     except OverflowError as error:
         raise ValueError(f"{moment} is no moment") from error
-    return Entry(seq, at, _event(row.content[_HEAD.size : end], row.content[end:]))
+    return Parts(seq, at, content[_HEAD.size : end], content[end:])
+
+
+def put_together(parts: Parts) -> bytes:
+    """The content of an entry with these parts."""
+    seq, at, event, envelope = parts
+    return _HEAD.pack(seq, (at - _START) // _MICROSECOND, len(event), len(envelope)) + event + envelope
 
 
 def break_at(row: Row, before: Link) -> Break | None:
@@ -147,6 +176,27 @@ def first_break(rows: Iterable[Row], after: Link) -> Break | None:
             return found
         after = Link(row.seq, row.hash)
     return None
+
+
+def link_through(packed: bytes, after: Link) -> Link | None:
+    """The place after packed entries that all are what was written after this place; None: one is not.
+
+    Twice as fast as to unpack them.
+    """
+    seq, digest = after
+    at, size = 0, len(packed)
+    content_bytes, digest_of = _HEAD.unpack_from, sha256
+    while at < size - _HEAD.size:
+        number, _, event_bytes, envelope_bytes = content_bytes(packed, at)
+        end = at + _HEAD.size + event_bytes + envelope_bytes
+        # The hash before it stands right before it, but for the first.
+        hashed = packed[at - _HASH_BYTES : end] if at else digest + packed[:end]
+        at = end + _HASH_BYTES
+        seq += 1
+        digest = packed[end:at]
+        if number != seq or digest_of(hashed).digest() != digest:
+            return None
+    return Link(seq, digest) if at == size else None
 
 
 def unpack(packed: bytes) -> Iterator[Row]:

@@ -13,10 +13,11 @@ from typing import Final
 
 from mew.space import Configured, Entry, Event
 
-from .base import LogUnavailable, Mark, Past
+from .base import Keep, Kept, LogUnavailable, Mark, Past
 from .database import Busy, Damaged, Database, Durability, checkpoint
 from .opening import FILE, open_journal
 from .record import Link, first_link, pack, to_entry
+from .retention import Retention, Trimmer
 from .snapshots import Snapshot, Snapshots
 
 __all__ = ["SqliteLog"]
@@ -35,14 +36,23 @@ class SqliteLog:
     A space to which nothing happened but that it was configured has no file.
     """
 
-    def __init__(self, folder: Path, space: str, durability: Durability = Durability.PROCESS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        space: str,
+        durability: Durability = Durability.PROCESS,
+        retention: Retention | None = None,
+    ) -> None:
         self._folder = folder
         self._path = folder / FILE
         self._space = space
         self._durability = durability
         self._snapshots = Snapshots(folder)
+        self._retention = retention or Retention()
+        self._trimmer = Trimmer(self._path, space, self._snapshots, self._retention)
         self._database: Database | None = None
         self._end = first_link(space)  # of what was given to the database
+        self._yielded = self._end
         self._seq = 0
         self._new: list[Entry] = []
         self._unkept: list[Entry] = []  # until there is a file
@@ -53,6 +63,14 @@ class SqliteLog:
         self._overdue = False
         self._bringing_in: asyncio.Future[tuple[int, int]] | None = None
         self._saving: asyncio.Future[None] | None = None
+
+    @property
+    def keep(self) -> Keep:
+        return self._retention.keep
+
+    @property
+    def kept(self) -> Kept:
+        return self._trimmer.kept(self._end.seq)
 
     def append(self, at: datetime, event: Event) -> None:
         if self._closed:
@@ -72,6 +90,7 @@ class SqliteLog:
                     continue
                 batch, self._new = self._new, []
                 await self._keep(batch)
+                self._yielded = self._end
                 yield batch
         finally:
             self._followers -= 1
@@ -83,16 +102,20 @@ class SqliteLog:
         if opened is None:
             return Past(None, b"", iter(()))
         self._database = opened.database
-        self._end = opened.end
+        self._trimmer.open(opened.database)
+        self._end = self._yielded = opened.end
         self._seq = opened.end.seq
         return Past(opened.mark, opened.state, _entries(opened.database, opened.begin, opened.end))
 
     def save_snapshot(self, mark: Mark, pieces: Iterable[bytes]) -> None:
-        if self._database is None or (self._saving is not None and not self._saving.done()):
+        if self._database is None or self._closed or (self._saving is not None and not self._saving.done()):
             return
-        assert mark.seq == self._end.seq, f"a snapshot after {mark.seq}, the log is at {self._end.seq}"
-        snapshot = Snapshot(mark, self._end.hash)
+        assert mark.seq == self._yielded.seq, (
+            f"a snapshot after {mark.seq}, the log is at {self._yielded.seq}"
+        )
+        snapshot = Snapshot(mark, self._yielded.hash)
         self._saving = asyncio.get_running_loop().run_in_executor(None, self._save, snapshot, pieces)
+        self._saving.add_done_callback(lambda done: self._trimmer.start(mark.seq))
 
     def close(self) -> None:
         self._closed = True
@@ -131,6 +154,7 @@ class SqliteLog:
                 database.write(end.seq, packed)
             except Busy:
                 await asyncio.to_thread(database.write_patiently, end.seq, packed)
+        self._trimmer.note(turn[0].at, len(packed))
         self._ahead_bytes += _PAGE_BYTES + len(packed)
         if self._ahead_bytes > _AHEAD_BYTES and self._bringing_in is None:
             self._ahead_bytes = 0
@@ -159,12 +183,15 @@ class SqliteLog:
     def _save(self, snapshot: Snapshot, pieces: Iterable[bytes]) -> None:
         try:
             self._snapshots.save(snapshot, pieces)
-            self._snapshots.prune(self._snapshots.list())
+            if self._trimmer.begin:
+                self._snapshots.secure()
+            self._snapshots.prune()
         except OSError as error:
             what = {"file": str(self._folder), "error": error.strerror}
             _logger.warning("a snapshot could not be kept; the next start takes longer", extra=what)
 
     def _release(self) -> None:
+        self._trimmer.stop()
         database, self._database = self._database, None
         if database is None:
             return

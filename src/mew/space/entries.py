@@ -84,12 +84,16 @@ class Sent(Struct, frozen=True, tag=True, gc=False):
 
 
 class Violated(Struct, frozen=True, tag=True):
-    """An envelope was refused before it reached the log; this is all that is kept of it."""
+    """An envelope was refused before it reached the log; this is all that is kept of it.
+
+    `lacked`: a capability that would have been enough, in its short form.
+    """
 
     who: ParticipantId
     envelope_id: EnvelopeId
     kind: str
     refusal: Refusal
+    lacked: str = ""
 
 
 class TimePassed(Struct, frozen=True, tag=True):

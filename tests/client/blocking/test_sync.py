@@ -218,6 +218,15 @@ def test_a_feed_is_an_iterator_and_a_context(stage: Stage) -> None:
     assert list(heard) == []
 
 
+def test_the_history_is_an_iterator_too(stage: Stage) -> None:
+    said = [stage.bot.chat(f"{n}") for n in range(3)]
+    history = stage.ann.history(kind="chat", after=said[0])
+    assert next(history) == said[1]
+    assert list(history) == said[2:]
+    assert history.complete
+    assert stage.ann.history(kind="chat", limit=2, newest_first=True).list() == said[:0:-1]
+
+
 def test_waiting_for_the_next_may_have_an_end(stage: Stage) -> None:
     heard = stage.bob.envelopes("chat")
     assert heard.next_within(0.01) is None

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from mew.client.errors import ConnectError
 from mew.client.wire import websocket
+from mew.client.wire.past import recall
 from mew.client.wire.websocket import WebSocketTransport
 
 
@@ -43,6 +44,6 @@ async def test_a_history_without_end_is_taken_as_far_as_it_was_asked_for(page: s
     port = runner.addresses[0][1]
     transport = WebSocketTransport(f"ws://127.0.0.1:{port}", space="demo", token="t")
     async with asyncio.timeout(5):
-        assert len(await transport.recall(2)) == recalled
+        assert len(await recall(transport, 2)) == recalled
         await transport.close()
         await runner.cleanup()

@@ -27,6 +27,7 @@ from typing import Generic, Self, TypeVar
 
 from mew.client.client import Client as _Client
 from mew.client.connecting import connect
+from mew.client.history import History as _History
 from mew.client.oversight import Oversight as _Oversight
 from mew.client.proposals.book import ProposalBook as _ProposalBook
 from mew.client.proposals.catalogue import Catalogue as _Catalogue
@@ -53,6 +54,7 @@ __all__ = [
     "ChatRoom",
     "Client",
     "Feed",
+    "History",
     "Oversight",
     "Proposal",
     "ProposalBook",
@@ -121,6 +123,9 @@ class Client(Proxy, of=_Client, without=["connection"]):
 
 
 class Feed(Proxy, Generic[Item], of=_Feed): ...
+
+
+class History(Proxy, of=_History): ...
 
 
 class Review(Proxy, of=_Review): ...

@@ -35,6 +35,7 @@ __all__ = [
     "ChatRoom",
     "Client",
     "Feed",
+    "History",
     "Oversight",
     "Proposal",
     "ProposalBook",
@@ -144,6 +145,21 @@ class Client:
         to_me: bool = False,
     ) -> Feed[Envelope]:
         """The envelopes from now on that fit everything given, one's own included, to iterate over."""
+
+    def history(
+        self,
+        *,
+        limit: int | None = None,
+        before: Envelope | str | None = None,
+        after: Envelope | str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kind: str | None = None,
+        participant: str | None = None,
+        correlation: Envelope | str | None = None,
+        newest_first: bool = False,
+    ) -> History:
+        """The envelopes shown so far that fit everything given, to iterate over: fetched as they are asked for."""
 
     def request(
         self,
@@ -302,6 +318,22 @@ class Feed(Iterator[_Item], Generic[_Item]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+@final
+class History(Iterator[Envelope]):
+    """An iterator, to be gone through once. After a `ConnectError` it goes on where it was."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that may have fitted is gone, as far as this came."""
+
+    def list(self) -> list[Envelope]:
+        """All that are left of them."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Envelope: ...
+    def next_within(self, timeout_s: float) -> Envelope | None:
+        """The next, or None where none comes in that time or none comes any more."""
 
 @final
 class Review:

@@ -67,7 +67,7 @@ class Connection:
         """Told when the connection is lost; what is not kept anywhere, like stream frames, may be lost with it."""
         self.ended: asyncio.Future[Disconnected]
         self._listeners = Listeners()
-        self._transport = transport
+        self.transport = transport
         self._dialler = Dialler(transport, self.session)
         self._first_within_s = first_within_s
         self._recall = recall
@@ -93,7 +93,7 @@ class Connection:
         """
         self.ended = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._transport.close)
+            stack.push_async_callback(self.transport.close)
             link, welcome = await self._dialler.first(self._first_within_s, self._recall)
             self._link = link
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
+from msgspec import Raw
+
 from mew.client.errors import ConnectError
 from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import ProtocolError
 
+from .past import recall
 from .session import Arrived, Session
 from .transport import Link, LinkClosed, Transport
 
@@ -36,8 +39,8 @@ class Dialler:
         self._delays = _delays()
         self._connected_s = 0.0
 
-    async def first(self, within_s: float, recall: int = 0) -> tuple[Link, Arrived]:
-        """At once; and for so long again and again, where that may help. `recall`: with so many that came before.
+    async def first(self, within_s: float, last: int = 0) -> tuple[Link, Arrived]:
+        """At once; and for so long again and again, where that may help. `last`: with so many that came before.
 
         Raises:
             ConnectError: nobody is there, or we are not let in.
@@ -46,8 +49,8 @@ class Dialler:
         deadline_s = loop.time() + within_s
         while True:
             try:
-                if recall:
-                    self._recall(await self._transport.recall(recall))
+                if last:
+                    self._recall(await recall(self._transport, last))
                 return await self._connect()
             except ConnectError as error:
                 delay_s = next(delays)
@@ -75,12 +78,12 @@ class Dialler:
                 _log.info("not connected yet: %s", error)
         raise AssertionError("the delays have ended")
 
-    def _recall(self, shown: Iterable[bytes]) -> None:
+    def _recall(self, shown: Iterable[Raw]) -> None:
         """What comes over the connection goes on where these end."""
         self.recalled = []
         for received in shown:
             with suppress(ProtocolError):
-                self.recalled.append(decode(received))
+                self.recalled.append(decode(bytes(received)))
         self._session.after = EnvelopeId(self.recalled[-1].id) if self.recalled else None
 
     async def _connect(self) -> tuple[Link, Arrived]:

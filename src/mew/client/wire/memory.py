@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from mew.protocol.envelope import EnvelopeId
 
-from .transport import LinkClosed
+from .transport import LinkClosed, PastPage
 
-__all__ = ["Enter", "MemoryLink", "MemoryTransport", "Peer"]
+__all__ = ["Enter", "LookBack", "MemoryLink", "MemoryTransport", "Peer"]
 
 
 class Peer(Protocol):
@@ -79,14 +79,16 @@ class MemoryLink:
 
 
 Enter = Callable[[MemoryLink, EnvelopeId | None], Awaitable[None]]
+LookBack = Callable[[Mapping[str, str]], PastPage]
+"""Answers what was shown, and raises ConnectError where it does not."""
 
 
 class MemoryTransport:
     """Links that `enter` puts a peer at the other end of; it raises ConnectError where it does not."""
 
-    def __init__(self, enter: Enter, history: Callable[[], Sequence[bytes]] = tuple) -> None:
+    def __init__(self, enter: Enter, look_back: LookBack) -> None:
         self._enter = enter
-        self._history = history
+        self._look_back = look_back
         self.link: MemoryLink | None = None
         """The one that was opened last."""
 
@@ -95,8 +97,8 @@ class MemoryTransport:
         await self._enter(self.link, after)
         return self.link
 
-    async def recall(self, limit: int) -> Sequence[bytes]:
-        return self._history()[-limit:]
+    async def page(self, query: Mapping[str, str], space: str = "") -> PastPage:
+        return self._look_back(query)
 
     async def close(self) -> None:
         """Nothing is shared."""

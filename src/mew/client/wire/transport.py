@@ -1,11 +1,13 @@
 """The port: how a client reaches its space."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Protocol
+
+from msgspec import Raw, Struct
 
 from mew.protocol.envelope import EnvelopeId
 
-__all__ = ["Link", "LinkClosed", "Transport"]
+__all__ = ["Link", "LinkClosed", "PastPage", "Transport"]
 
 
 class LinkClosed(Exception):
@@ -42,6 +44,14 @@ class Link(Protocol):
         """Say goodbye and close, in bounded time."""
 
 
+class PastPage(Struct, frozen=True):
+    """Envelopes that were shown, and where to go on, if there may be more. Not `complete`: some may be gone."""
+
+    envelopes: list[Raw] = []
+    next: str | None = None
+    complete: bool = False
+
+
 class Transport(Protocol):
     """Makes connections of one participant to one space."""
 
@@ -52,11 +62,13 @@ class Transport(Protocol):
             ConnectError: no connection; it says whether another attempt may do better.
         """
 
-    async def recall(self, limit: int) -> Sequence[bytes]:
-        """The last envelopes of the space, oldest first; none where the gateway does not tell.
+    async def page(self, query: Mapping[str, str], space: str = "") -> PastPage:
+        """A page of what was shown, as `GET /spaces/{space}/envelopes` has it; it waits where the gateway is busy.
+
+        Without `space`, of the one that this is for.
 
         Raises:
-            ConnectError: the gateway cannot be reached.
+            ConnectError: the gateway cannot be reached, or, with a status, does not tell.
         """
 
     async def close(self) -> None:

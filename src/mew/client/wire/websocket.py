@@ -2,22 +2,23 @@
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Final, Literal
 
 import aiohttp
+import msgspec
 from aiohttp import WSMsgType
-from msgspec import Raw, Struct
+from msgspec import Struct
 from yarl import URL
 
 from mew.client.errors import ConnectError
 from mew.protocol.envelope import PROTOCOL, EnvelopeId
-from mew.protocol.errors import ProtocolError
-from mew.protocol.json import decode_payload, encode_json
+from mew.protocol.json import NOT_JSON, encode_json
+from mew.protocol.visible import visible
 
-from .transport import LinkClosed
+from .transport import LinkClosed, PastPage
 
 __all__ = ["Via", "WebSocketTransport"]
 
@@ -28,8 +29,9 @@ _CLOSE_S: Final = 2.0
 _ALIVE_S: Final = 30.0
 _SCHEMES: Final = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 _HTTP: Final = {"ws": "http", "wss": "https"}
-_PAGE_ENVELOPES: Final = 1_000
 _PAGE_S: Final = 30.0
+_PATIENCE_S: Final = 30.0  # with a gateway that says: not now
+_RETRY_S: Final = 1.0
 _COME_BACK_STATUSES: Final = frozenset({408, 425, 429})
 _ABNORMAL: Final = 1006
 
@@ -78,7 +80,7 @@ class WebSocketTransport:
                 said = {name: value for name, value in join.items() if value is not None}
                 await socket.send_str(encode_json(said).decode())
         except aiohttp.WSServerHandshakeError as error:
-            raise self._denied(error) from None
+            raise self._denied(error.status) from None
         except TimeoutError:
             raise ConnectError(
                 f"{self._where} did not answer within {_CONNECT_S:g} s", come_back=True
@@ -87,35 +89,46 @@ class WebSocketTransport:
             raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from None
         return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME)
 
-    async def recall(self, limit: int) -> Sequence[bytes]:
-        """Over HTTP, page after page (`GET /spaces/{space}/envelopes`)."""
-        if self.space is None:
-            return ()
-        where = self._url.with_scheme(_HTTP[self._url.scheme]).with_path(f"/spaces/{self.space}/envelopes")
-        newest_first: list[bytes] = []
-        query = {"order": "desc"}
-        while len(newest_first) < limit:
-            query["limit"] = str(min(limit - len(newest_first), _PAGE_ENVELOPES))
-            page = await self._page(where.with_query(query))
-            newest_first += [bytes(envelope) for envelope in page.envelopes]
-            if page.next is None or not page.envelopes:
-                break
-            query["before"] = page.next
-        return newest_first[:limit][::-1]
+    async def page(self, query: Mapping[str, str], space: str = "") -> PastPage:
+        """Over HTTP, at the same host and with the same token; how that travels is the same for every `via`."""
+        named = space or self.space
+        if named is None:
+            raise ConnectError("which space? give it as space=", come_back=False, status=400)
+        folder = self._url.path.removesuffix("/ws") if self._url.path.endswith("/ws") else ""
+        where = self._url.with_scheme(_HTTP[self._url.scheme]).with_path(f"{folder}/spaces/{named}/envelopes")
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _PATIENCE_S
+        while True:
+            status, answer, retry_s = await self._get(where.with_query(query))
+            if status == 200:
+                return self._read(answer)
+            if retry_s is None or loop.time() + retry_s > deadline_s:
+                raise self._denied(status, _detail(answer))
+            await asyncio.sleep(retry_s)
 
-    async def _page(self, where: URL) -> "_Page":
+    async def _get(self, where: URL) -> tuple[int, bytes, float | None]:
+        """The status, the body, and when to ask again, where that may help."""
         secret = self._secret()
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        asking = self._session().get(
+            where, headers=headers, ssl=True if self._tls is None else self._tls, allow_redirects=False
+        )
         try:
-            async with (
-                asyncio.timeout(_PAGE_S),
-                self._session().get(where, headers=headers, ssl=self._tls or True) as answer,
-            ):
-                if answer.status != 200:
-                    return _Page()  # another make of gateway, or one that will say at the door what is wrong
-                return decode_payload(Raw(await answer.read()), _Page)
-        except (aiohttp.ClientError, OSError, ProtocolError) as error:
+            async with asyncio.timeout(_PAGE_S), asking as answer:
+                again = _COME_BACK_STATUSES | {503}
+                retry_s = _retry_s(answer.headers) if answer.status in again else None
+                return answer.status, await answer.read(), retry_s
+        except TimeoutError:
+            raise ConnectError(f"{self._where} did not answer within {_PAGE_S:g} s", come_back=True) from None
+        except (aiohttp.ClientError, OSError) as error:
             raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from error
+
+    def _read(self, answer: bytes) -> PastPage:
+        try:
+            return msgspec.json.decode(answer, type=PastPage)
+        except NOT_JSON as error:
+            said = f"{self._where}: not a page of what was shown: {error}"
+            raise ConnectError(said, come_back=False, status=200) from error
 
     async def close(self) -> None:
         if self._http is not None:
@@ -175,22 +188,23 @@ class WebSocketTransport:
     def _where(self) -> str:
         return str(self._url.with_query(None))
 
-    def _denied(self, error: aiohttp.WSServerHandshakeError) -> ConnectError:
-        """In the words of what the statuses mean here (design §3.4): the body of the answer is not to be had."""
+    def _denied(self, status: int, detail: str = "") -> ConnectError:
+        """In the gateway's words, or those of what the statuses mean here (design §3.4) where there is no body."""
         said = {
             401: self._unknown_token(),
             403: "not let in: kicked from the space, or a foreign origin",
             404: "no gateway, or no such space" if self.space is None else f"no space {self.space!r} there",
             429: "too many connections or attempts",
             503: "the gateway or the space takes nobody now",
-        }.get(error.status, f"the gateway answered with HTTP status {error.status}")
-        come_back = error.status in _COME_BACK_STATUSES or error.status >= 500
-        return ConnectError(f"{self._where}: {said}", come_back=come_back, status=error.status)
+        }.get(status, f"the gateway answered with HTTP status {status}")
+        if detail and status != 401:
+            said = detail
+        come_back = status in _COME_BACK_STATUSES or status >= 500
+        return ConnectError(f"{self._where}: {said}", come_back=come_back, status=status)
 
 
-class _Page(Struct, frozen=True):
-    envelopes: list[Raw] = []
-    next: str | None = None
+class _Problem(Struct, frozen=True):
+    detail: str = ""
 
 
 class WebSocketLink:
@@ -224,6 +238,21 @@ class WebSocketLink:
         code = self._socket.close_code or _ABNORMAL
         why = reason if isinstance(reason, str) else ""
         return LinkClosed(code, why, come_back=not 4500 <= code < 5000)
+
+
+def _retry_s(headers: Mapping[str, str]) -> float:
+    try:
+        return max(0.0, float(headers.get("Retry-After", _RETRY_S)))
+    except ValueError:  # a date
+        return _RETRY_S
+
+
+def _detail(answer: bytes) -> str:
+    """What a problem (RFC 9457) says for people; nothing where it is none."""
+    try:
+        return visible(msgspec.json.decode(answer, type=_Problem).detail)
+    except NOT_JSON:
+        return ""
 
 
 def _address(url: str) -> URL:

@@ -30,7 +30,7 @@ What the patterns mean where design §4 leaves room:
 from .capability import Capability
 from .containment import Effort
 from .held import CapabilitySet
-from .shorthand import short_form
+from .shorthand import in_short, short_form
 from .values import JSON, AmbiguousPayload, Repeated
 from .written import engines
 
@@ -42,5 +42,6 @@ __all__ = [
     "Effort",
     "Repeated",
     "engines",
+    "in_short",
     "short_form",
 ]

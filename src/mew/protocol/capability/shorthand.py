@@ -1,11 +1,13 @@
 """The string form of a capability (decision 002): `kind`, `kind:method` or `kind:method:name`."""
 
+import msgspec
+
 from mew.protocol.errors import InvalidCapability
 
 from .values import JSON
 from .written import LENGTH_MAX
 
-__all__ = ["expanded", "short_form"]
+__all__ = ["expanded", "in_short", "short_form"]
 
 _NAMED_BY = {
     "tools/call": "name",
@@ -28,6 +30,21 @@ def short_form(kind: str, payload: JSON) -> str:
     name = params.get(_NAMED_BY.get(method)) if isinstance(params, dict) else None
     parts = (kind, method, name) if isinstance(name, str) else (kind, method)
     return ":".join(part[:_SHOWN_MAX] for part in parts)
+
+
+def in_short(written: JSON) -> str:
+    """A capability as somebody wrote it, in its string form where that says all of it; else its JSON."""
+    if isinstance(written, str):
+        return written
+    kind = written.get("kind") if isinstance(written, dict) else None
+    if isinstance(written, dict) and isinstance(kind, str):
+        text = short_form(kind, written.get("payload"))
+        try:
+            if expanded(text) == written:
+                return text
+        except InvalidCapability:
+            pass  # its kind has a colon in it
+    return msgspec.json.encode(written).decode()
 
 
 def expanded(text: str) -> dict[str, JSON]:

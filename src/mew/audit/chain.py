@@ -1,0 +1,187 @@
+"""PURE. What led to an envelope and what came of it, as a tree: proposal, decision, request, response.
+
+Who names whom is the participants' to say. So a cause counts only if it came before what names it, which leaves no
+circles; every fact is shown once; and how far one looks, up, down and sideways, is bounded.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Protocol
+
+from mew.protocol.envelope import Envelope
+from mew.protocol.errors import ProtocolError
+from mew.protocol.kinds import Kind
+
+from .execution import Execution, executed
+from .facts import Fact
+
+__all__ = ["Chain", "Node", "chain_of", "told"]
+
+_NODES_MAX: Final = 500
+_NAMING_MAX: Final = 100
+_CAUSES_MAX: Final = 64
+_ABOVE_MAX: Final = 24
+_DEPTH_MAX: Final = 32
+_SECOND_US: Final = 1_000_000
+# Of all that an envelope names, what it is an answer to.
+_ANSWERS: Final = {
+    Kind.MCP_RESPONSE: Kind.MCP_REQUEST,
+    Kind.MCP_REQUEST: Kind.MCP_PROPOSAL,
+    Kind.MCP_REJECT: Kind.MCP_PROPOSAL,
+    Kind.MCP_WITHDRAW: Kind.MCP_PROPOSAL,
+    Kind.GRANT_ACK: Kind.GRANT,
+}
+
+
+class Record(Protocol):
+    """Where facts are found."""
+
+    def with_id(self, envelope_id: str) -> Fact | None: ...
+
+    def naming(self, envelope_id: str, limit: int) -> list[Fact]: ...
+
+    def times_named(self, envelope_id: str) -> int: ...
+
+
+@dataclass(slots=True)
+class Node:
+    """One fact and what names it, in order. `left_out`: so many more do.
+
+    `envelope`: what was shown, if it is still kept. `after_s`: since the node above.
+    """
+
+    fact: Fact
+    after_s: float | None = None
+    envelope: Envelope | None = None
+    execution: Execution | None = None
+    remarks: list[str] = field(default_factory=list)
+    children: list["Node"] = field(default_factory=list)
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """`focus` is the fact that was asked about. `goes_on_above`: there is more before `root` than was looked at."""
+
+    root: Node
+    focus: Fact
+    goes_on_above: bool = False
+
+
+def chain_of(record: Record, focus: Fact) -> Chain:
+    """The tree that a fact is in, from the first that led to it."""
+    path = _up(record, focus)
+    nodes = _found(record, path)
+    _hang(nodes)
+    return Chain(nodes[0], focus, goes_on_above=_cause(record, path[0]) is not None)
+
+
+def told(chain: Chain, envelope_of: Callable[[Fact], Envelope | None]) -> Chain:
+    """The same chain, with what was shown, how it differs from what was proposed, and what is odd about it."""
+    for node, above in _nodes(chain.root):
+        node.envelope = envelope_of(node.fact)
+        fact = node.fact
+        if above is None:
+            if fact.causes and not chain.goes_on_above:
+                node.remarks.append(f"names {_some(fact.causes)} before it that the record does not have")
+            continue
+        node.after_s = (fact.at - above.fact.at) / _SECOND_US
+        if (fact.kind, above.fact.kind) == (Kind.MCP_REQUEST, Kind.MCP_PROPOSAL):
+            node.execution = executed(above.fact, fact, _payloads(above, node))
+        node.remarks += _odd(fact, above.fact)
+        others = [cause for cause in fact.causes if cause != above.fact.id]
+        if others:
+            node.remarks.append(f"names {_some(others)} more")
+    return chain
+
+
+def _up(record: Record, fact: Fact) -> list[Fact]:
+    path = [fact]
+    while len(path) < _ABOVE_MAX and (cause := _cause(record, path[-1])) is not None:
+        path.append(cause)
+    return path[::-1]
+
+
+def _cause(record: Record, fact: Fact) -> Fact | None:
+    """What a fact is an answer to, or else the first that it names, of those that were there before it."""
+    found = (record.with_id(cause) for cause in fact.causes[:_CAUSES_MAX] if not fact.refusal)
+    before = [cause for cause in found if cause is not None and _key(cause) < _key(fact)]
+    answered = _ANSWERS.get(fact.kind)
+    return next((cause for cause in before if cause.kind == answered), before[0] if before else None)
+
+
+def _found(record: Record, path: Sequence[Fact]) -> list[Node]:
+    """The first of a path, what names it, what names that, and so on, level by level; those of the path in any case."""
+    nodes = {_key(fact): Node(fact) for fact in path}
+    below = {_key(above): below for above, below in pairwise(path)}
+    looking = deque((node, depth) for depth, node in enumerate(nodes.values(), 1))
+    while looking:
+        node, depth = looking.popleft()
+        fact = node.fact
+        naming = record.naming(fact.id, _NAMING_MAX) if fact.id and not fact.refusal else []
+        fresh = [one for one in naming if _key(one) > _key(fact) and _key(one) not in nodes]
+        taken = fresh[: max(_NODES_MAX - len(nodes), 0) if depth < _DEPTH_MAX else 0]
+        node.left_out = len(fresh) - len(taken)
+        if len(naming) == _NAMING_MAX:
+            is_beside = below.get(_key(fact)) not in (None, *naming)
+            node.left_out += record.times_named(fact.id) - len(naming) - is_beside
+        for one in taken:
+            nodes[_key(one)] = Node(one)
+            looking.append((nodes[_key(one)], depth + 1))
+    return list(nodes.values())
+
+
+def _hang(nodes: Sequence[Node]) -> None:
+    """Hang each node, but for the first, on what it answers, or else on the first that it names."""
+    root, *others = sorted(nodes, key=lambda node: _key(node.fact))
+    by_id: dict[str, Node] = {}
+    for node in (root, *others):
+        by_id.setdefault(node.fact.id, node)
+    above: dict[int, Node] = {}
+    depths = {id(root): 1}
+    for node in others:
+        named = [by_id[cause] for cause in node.fact.causes if cause in by_id]
+        before = [one for one in named if _key(one.fact) < _key(node.fact)]
+        on = next((one for one in before if one.fact.kind == _ANSWERS.get(node.fact.kind)), before[0])
+        while depths[id(on)] >= _DEPTH_MAX:
+            on = above[id(on)]
+        above[id(node)], depths[id(node)] = on, depths[id(on)] + 1
+        on.children.append(node)
+
+
+def _nodes(root: Node) -> Iterator[tuple[Node, Node | None]]:
+    """Every node with the one above it."""
+    waiting: list[tuple[Node, Node | None]] = [(root, None)]
+    while waiting:
+        node, above = waiting.pop()
+        yield node, above
+        waiting += [(child, node) for child in reversed(node.children)]
+
+
+def _payloads(proposal: Node, request: Node) -> tuple[object, object] | None:
+    if proposal.envelope is None or request.envelope is None:
+        return None
+    try:
+        return proposal.envelope.content, request.envelope.content
+    except ProtocolError:
+        return None
+
+
+def _odd(fact: Fact, above: Fact) -> list[str]:
+    match fact.kind, above.kind:
+        case Kind.MCP_RESPONSE, Kind.MCP_REQUEST if above.whom and fact.who not in above.whom:
+            return ["was not asked"]
+        case Kind.MCP_WITHDRAW, Kind.MCP_PROPOSAL if fact.who != above.who:
+            return ["is not who proposed it"]
+        case _:
+            return []
+
+
+def _some(ids: Sequence[str]) -> str:
+    return f"{len(ids):,} envelope{'s' if len(ids) > 1 else ''}"
+
+
+def _key(fact: Fact) -> tuple[int, int]:
+    return fact.seq, fact.n

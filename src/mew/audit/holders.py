@@ -1,0 +1,124 @@
+"""PURE. Who holds what, from whom, and through which chain up to whoever held it of itself."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mew.protocol.capability import Capability
+from mew.protocol.envelope import EnvelopeId, ParticipantId
+from mew.space.holdings import base, is_known
+from mew.space.state import Granted, SpaceState
+
+__all__ = ["Held", "Holder", "Origin", "Step", "holders"]
+
+_STEPS_MAX: Final = 64
+
+
+class Origin(StrEnum):
+    """Where somebody has a capability from."""
+
+    CONFIGURATION = "configuration"
+    IDENTITY = "identity"
+    BASELINE = "baseline"
+    GRANT = "grant"
+
+
+class Step(Struct, frozen=True):
+    """One up the chain: who gave it, and by which grant they had it themselves; None: they held it of themselves.
+
+    `others`: so many more grants, together with this one, made up what was given. `in_force`: whether it still is.
+    """
+
+    giver: str
+    grant_id: str | None = None
+    in_force: bool = True
+    others: int = 0
+
+
+class Held(Struct, frozen=True):
+    """One capability of somebody's, as it is written. Of a grant: its id, when it was given, until when, and the chain.
+
+    `narrowed`: a part of what the configuration gives was revoked.
+    """
+
+    capability: Any
+    origin: Origin
+    grant_id: str | None = None
+    given: datetime | None = None
+    until: datetime | None = None
+    chain: tuple[Step, ...] = ()
+    narrowed: bool = False
+
+
+class Holder(Struct, frozen=True):
+    """Somebody who belongs to the space. `invited_by`: None for who is configured or vouched for."""
+
+    participant: str
+    invited_by: str | None
+    held: tuple[Held, ...]
+
+
+def holders(state: SpaceState, only: str | None = None) -> list[Holder]:
+    """Everyone who belongs to the space, or one of them, with all that they hold."""
+    everyone = dict.fromkeys([*state.rules.profiles, *state.identities, *state.invited])
+    received: dict[str, list[Granted]] = {}
+    for granted in state.grants.values():
+        received.setdefault(granted.recipient, []).append(granted)
+    return [
+        Holder(
+            who,
+            state.invited[who].by if who in state.invited else None,
+            (*_own(state, who), *_received(state, received.get(who, ()))),
+        )
+        for who in everyone
+        if is_known(state, who) and only in (None, who)
+    ]
+
+
+def _own(state: SpaceState, who: ParticipantId) -> Iterator[Held]:
+    origins: dict[Any, Origin] = {}
+    configured = Origin.IDENTITY if who in state.identities else Origin.CONFIGURATION
+    given = state.identities.get(who, state.rules.profiles.get(who, ()))
+    whole = [] if who in state.invited else [(capability, configured) for capability in given]
+    whole += [(capability, Origin.BASELINE) for capability in state.rules.baseline]
+    for capability, origin in whole:
+        origins.setdefault(_before_cuts(capability), origin)
+    known = {capability for capability, _ in whole}
+    for capability in dict.fromkeys(base(state, who)):
+        origin = origins.get(_before_cuts(capability), configured)
+        yield Held(capability.source, origin, narrowed=capability not in known)
+
+
+def _before_cuts(capability: Capability) -> Capability:
+    """Without its exceptions, some of which a revocation may have put there."""
+    return Capability.parse({name: value for name, value in capability.source.items() if name != "except"})
+
+
+def _received(state: SpaceState, grants: Iterable[Granted]) -> Iterator[Held]:
+    for granted in grants:
+        chain = tuple(_chain(state, granted))
+        for capability in granted.capabilities:
+            yield Held(capability.source, Origin.GRANT, granted.id, granted.at, granted.expires_at, chain)
+
+
+def _chain(state: SpaceState, granted: Granted) -> Iterator[Step]:
+    """Up from a grant, by the first of the grants that its giver needed; ids used again cannot make a circle of it."""
+    seen: set[EnvelopeId] = {granted.id}
+    current: Granted | None = granted
+    while current is not None and len(seen) <= _STEPS_MAX:
+        via = _first(state, current.via)
+        if via is None:
+            yield Step(current.by)
+            return
+        above = state.grants.get(via)
+        yield Step(current.by, via, in_force=above is not None, others=len(current.via) - 1)
+        current = None if via in seen else above
+        seen.add(via)
+
+
+def _first(state: SpaceState, via: Sequence[EnvelopeId]) -> EnvelopeId | None:
+    """One that is still in force, if there is one."""
+    return next((one for one in via if one in state.grants), via[0] if via else None)

@@ -1,0 +1,254 @@
+"""The facts of a space in a file beside its journal, so that questions about a million entries are answered at once.
+
+It can be made again from the journal, as far back as that is kept: what is older is only here.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import msgspec
+
+from mew.log.base import LogUnavailable
+from mew.log.salvage import free_name
+
+from .facts import Fact
+
+__all__ = ["FILE", "Index"]
+
+FILE: Final = "index.db"
+_FORMAT: Final = 1
+_BUSY_S: Final = 10.0
+# Ids are nowhere near each other: with less, most are a page that is read and written again.
+_CACHE_KIB: Final = 32 << 10
+_BEYOND_ALL: Final = 1 << 62
+_NAMES: Final = Fact.__struct_fields__
+_LISTS: Final = tuple(_NAMES.index(name) for name in ("whom", "causes", "only"))
+_SCHEMA: Final = (
+    "CREATE TABLE facts (seq INTEGER, n INTEGER, at INTEGER, kind TEXT, who TEXT, id TEXT, about TEXT, note TEXT,"
+    " refusal TEXT, context TEXT, whom TEXT, causes TEXT, made TEXT, only_for TEXT, digest TEXT,"
+    " PRIMARY KEY (seq, n)) WITHOUT ROWID",
+    "CREATE INDEX by_id ON facts (id) WHERE refusal = ''",
+    "CREATE INDEX by_kind ON facts (kind, seq)",
+    "CREATE INDEX by_who ON facts (who, seq)",
+    "CREATE INDEX by_refusal ON facts (refusal, seq) WHERE refusal <> ''",
+    "CREATE TABLE causes (cause TEXT, seq INTEGER, n INTEGER, PRIMARY KEY (cause, seq, n)) WITHOUT ROWID",
+    "CREATE TABLE covered (after INTEGER, until INTEGER)",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+# Many rows with one statement: Python gives way to others only between statements, and then waits for its turn.
+_ROWS: Final = 128
+_ADD: Final = ("INSERT OR IGNORE INTO facts VALUES ", len(_NAMES))
+_ADD_CAUSES: Final = ("INSERT OR IGNORE INTO causes VALUES ", 3)
+# A response says by itself what was asked, and a rejection what was proposed: the request may be gone one day.
+_INHERIT: Final = """
+UPDATE facts SET about = coalesce((
+    SELECT asked.about FROM json_each(facts.causes) AS cause
+    JOIN facts AS asked INDEXED BY by_id ON asked.id = cause.value
+    WHERE asked.refusal = '' AND asked.kind IN ('mcp/request', 'mcp/proposal') AND asked.seq < facts.seq LIMIT 1
+), '')
+WHERE seq > ? AND seq <= ? AND about = '' AND refusal = '' AND kind IN ('mcp/response', 'mcp/reject', 'mcp/withdraw')
+"""
+_FORGET: Final = (
+    "DELETE FROM facts WHERE seq > ?",
+    "DELETE FROM causes WHERE seq > ?",
+    "DELETE FROM covered WHERE after >= ?",
+    "UPDATE covered SET until = min(until, ?)",
+)
+# In the order of `causes`, so that it ends with the last that is wanted, however many there are.
+_NAMING: Final = """
+SELECT facts.* FROM causes CROSS JOIN facts ON facts.seq = causes.seq AND facts.n = causes.n
+WHERE causes.cause = ? ORDER BY causes.seq, causes.n LIMIT ?
+"""
+
+
+class Index:
+    """An open file. A context: leave it to close it. Its methods may be called in any thread, one after the other.
+
+    All raise `LogUnavailable` where the system says no. A file that is no index is kept under another name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        with _told(self.path):
+            self._connection = self._open()
+
+    def __enter__(self) -> "Index":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, facts: Sequence[Fact], after: int, until: int) -> None:
+        """The facts of the entries after one number, up to and with another. What is known already stays as it is."""
+        with _told(self.path), _alone(self._connection) as connection:
+            if facts:
+                _insert(connection, _ADD, map(_row, facts))
+                _insert(
+                    connection,
+                    _ADD_CAUSES,
+                    ((cause, f.seq, f.n) for f in facts if not f.refusal for cause in f.causes),
+                )
+                connection.execute(_INHERIT, (after, until))
+            _cover(connection, after, until)
+
+    def inherit(self) -> None:
+        """Look again what those were about that came here before what they answer."""
+        with _told(self.path), _alone(self._connection) as connection:
+            connection.execute(_INHERIT, (0, _BEYOND_ALL))
+
+    def forget_after(self, seq: int) -> None:
+        """Drop what is said of entries after this one: the journal lost them, and others get their numbers."""
+        with _told(self.path), _alone(self._connection) as connection:
+            for statement in _FORGET:
+                connection.execute(statement, (seq,))
+
+    def gaps(self, after: int, until: int) -> list[tuple[int, int]]:
+        """Of the entries after one number, up to and with another: those whose facts are not here, as such pairs."""
+        with _told(self.path):
+            ranges = self._connection.execute("SELECT after, until FROM covered ORDER BY after").fetchall()
+        gaps: list[tuple[int, int]] = []
+        for begin, end in ranges:
+            if begin > after:
+                gaps.append((after, min(begin, until)))
+            after = max(after, end)
+            if after >= until:
+                break
+        if after < until:
+            gaps.append((after, until))
+        return [(begin, end) for begin, end in gaps if begin < end]
+
+    def select(self, where: str = "TRUE", values: Sequence[Any] = (), *, tail: str = "") -> list[Fact]:
+        """The facts that fit a condition in SQL on the columns of `facts`; `tail` orders and limits."""
+        with _told(self.path):
+            found = self._connection.execute(f"SELECT * FROM facts WHERE {where} {tail}", values)
+            return [_fact(row) for row in found]
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The answer to any question in SQL."""
+        with _told(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    def with_id(self, envelope_id: str) -> Fact | None:
+        """The accepted envelope of this id; the first, where an old client used it again."""
+        found = self.select("id = ? AND refusal = ''", (envelope_id,), tail="ORDER BY seq, n LIMIT 1")
+        return found[0] if found else None
+
+    def naming(self, envelope_id: str, limit: int = 1000) -> list[Fact]:
+        """The accepted envelopes that name this one as a cause, oldest first."""
+        return [_fact(row) for row in self.rows(_NAMING, (envelope_id, limit))]
+
+    def times_named(self, envelope_id: str) -> int:
+        """How many accepted envelopes name this one as a cause."""
+        ((times,),) = self.rows("SELECT count(*) FROM causes WHERE cause = ?", (envelope_id,))
+        return int(times)
+
+    def close(self) -> None:
+        with _told(self.path):
+            self._connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return self._opened()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            self.path.rename(free_name(self.path))
+            for suffix in ("-wal", "-shm"):
+                self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
+            return self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(
+            self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                _create(connection)
+            elif version != _FORMAT:
+                raise LogUnavailable(
+                    f"{self.path}: of another version of mew, format {version}; move it away"
+                )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    with _alone(connection):
+        if connection.execute("PRAGMA user_version").fetchone()[0]:
+            return  # another process was faster
+        for statement in _SCHEMA:
+            connection.execute(statement)
+
+
+def _cover(connection: sqlite3.Connection, after: int, until: int) -> None:
+    touching = "until >= ? AND after <= ?"
+    query = f"SELECT min(after), max(until) FROM covered WHERE {touching}"
+    first, last = connection.execute(query, (after, until)).fetchone()
+    if first is not None:
+        connection.execute(f"DELETE FROM covered WHERE {touching}", (after, until))
+        after, until = min(after, first), max(until, last)
+    connection.execute("INSERT INTO covered VALUES (?, ?)", (after, until))
+
+
+def _insert(
+    connection: sqlite3.Connection, statement: tuple[str, int], rows: Iterable[tuple[Any, ...]]
+) -> None:
+    begin, width = statement
+    rows = iter(rows)
+    while some := list(islice(rows, _ROWS)):
+        places = f"({', '.join('?' * width)})"
+        connection.execute(begin + ", ".join([places] * len(some)), list(chain.from_iterable(some)))
+
+
+def _row(fact: Fact) -> tuple[Any, ...]:
+    values = list(msgspec.structs.astuple(fact))
+    for place in _LISTS:
+        if values[place] is not None:
+            values[place] = msgspec.json.encode(values[place]).decode()
+    return tuple(values)
+
+
+def _fact(row: tuple[Any, ...]) -> Fact:
+    values = list(row)
+    for place in _LISTS:
+        if values[place] is not None:
+            values[place] = tuple(msgspec.json.decode(values[place]))
+    return Fact(*values)
+
+
+@contextmanager
+def _alone(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """A transaction that nobody else writes beside; all of it or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What SQLite and the system say, as what it means for us."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LogUnavailable(f"{path}: {error}") from error
+    except OSError as error:
+        raise LogUnavailable(f"{path}: {error.strerror}") from error

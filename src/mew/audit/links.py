@@ -1,0 +1,58 @@
+"""What hangs together through `correlation_id`, as far as the index knows: all but talk."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from mew.protocol.envelope import ParticipantId
+
+from .chronicle import Chronicle
+
+__all__ = ["Linked", "linked"]
+
+_FACTS_MAX: Final = 1_000
+
+
+class Linked(Struct, frozen=True):
+    """The ids of what hangs together, and the numbers of the entries that showed it, in order.
+
+    Not `complete`: there is too much to follow it all.
+    """
+
+    ids: set[str]
+    numbers: list[int]
+    complete: bool
+
+
+def linked(chronicle: Chronicle, ids: Iterable[str], who: ParticipantId) -> Linked:
+    """All that hangs together with these, whoever names whom, through what was for `who`."""
+    found = set(ids)
+    to_visit = deque(found)
+    seen: dict[tuple[int, int], bool] = {}
+    complete = True
+    while to_visit and complete:
+        named = to_visit.popleft()
+        facts = chronicle.index.select("id = ? AND refusal = ''", (named,), tail=f"LIMIT {_FACTS_MAX}")
+        for fact in (*facts, *chronicle.index.naming(named, _FACTS_MAX)):
+            if (fact.seq, fact.n) in seen:
+                continue
+            if len(seen) == _FACTS_MAX:
+                complete = False
+                break
+            is_seen = _is_for(chronicle, fact.seq, fact.id, who)
+            seen[fact.seq, fact.n] = is_seen
+            if is_seen:
+                fresh = [one for one in (fact.id, *fact.causes) if one not in found]
+                found.update(fresh)
+                to_visit.extend(fresh)
+    return Linked(found, sorted({seq for (seq, _), is_seen in seen.items() if is_seen}), complete)
+
+
+def _is_for(chronicle: Chronicle, number: int, envelope_id: str, who: ParticipantId) -> bool:
+    return any(
+        shown.envelope.id == envelope_id and (shown.only is None or who in shown.only)
+        for _, shows in chronicle.each((number,))
+        for shown in shows
+    )

@@ -1,0 +1,136 @@
+"""PURE. Follows a chain entry by entry, and compares it with what others say of it: checkpoints and snapshots."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from mew.log.record import Break, Link, Row, break_at, put_together, take_apart
+from mew.protocol.visible import named
+
+from .checkpoints import Checkpoint, check
+from .verdict import Checkpoints, Point
+
+__all__ = ["Claim", "Following", "Witnesses", "claim_of"]
+
+_WRONG_MAX: Final = 10
+
+
+class Claim(NamedTuple):
+    """Somebody says that the chain was at this place."""
+
+    link: Link
+    who: str
+    checkpoint: Checkpoint | None = None
+
+
+def claim_of(checkpoint: Checkpoint) -> Claim:
+    at = checkpoint.at.isoformat(sep=" ", timespec="seconds")
+    return Claim(checkpoint.link, f"the checkpoint of {at}", checkpoint)
+
+
+class Following:
+    """Where we are in a chain that is followed from `begin`: what was taken is sound up to `end`."""
+
+    def __init__(self, begin: Link) -> None:
+        self.begin = begin
+        self.end = begin
+        self._vouched = begin  # the last place of which somebody else says the same
+
+    def take(self, row: Row) -> Break | None:
+        """The next entry; None: it is what was written."""
+        found = break_at(row, self.end)
+        if found is not None:
+            return self._explained(row, found)
+        self.end = Link(row.seq, row.hash)
+        return None
+
+    def hear(self, claim: Claim) -> Break | None:
+        """What somebody says of the place where we are; None: we say the same."""
+        seq, digest = claim.link
+        assert seq == self.end.seq, f"a claim about entry {seq} at {self.end.seq}"
+        if digest == self.end.hash:
+            self._vouched = self.end
+            return None
+        said = f"{claim.who} says that entry {seq} was another"
+        if seq == self.begin.seq:
+            return Break(seq + 1, f"{said}, so what follows it is not what followed it then")
+        first = self._vouched.seq + 1
+        which = f"entry {seq}" if first == seq else f"one of the entries {first} to {seq}"
+        return Break(first, f"{which} is not what was written: all fit each other, but {said}")
+
+    def _explained(self, row: Row, found: Break) -> Break:
+        before = self.end
+        if row.seq == found.seq:
+            return found
+        with suppress(ValueError):
+            content = put_together(take_apart(row.content)._replace(seq=found.seq))
+            if break_at(Row(found.seq, content, row.hash), before) is None:
+                return Break(found.seq, f"entry {found.seq} is not what was written: its number is {row.seq}")
+        if self.begin.seq < row.seq <= before.seq:
+            why = f"there are two entries {row.seq}, the other after entry {before.seq}: one was put in"
+            return Break(row.seq, why)
+        if row.seq <= before.seq:
+            return Break(found.seq, f"after entry {before.seq} an entry {row.seq} was put in")
+        return found
+
+
+class Witnesses:
+    """The checkpoints of a space: which of them can be believed, and which fit."""
+
+    def __init__(self, space: str, keys: Sequence[Ed25519PublicKey]) -> None:
+        """Without a key all are believed."""
+        self._space = space
+        self._keys = keys
+        self._fit = 0
+        self._before = 0
+        self._signers: dict[str, None] = {}
+        self._last: Checkpoint | None = None
+        self._wrong: list[str] = []
+        self._wrong_count = 0
+
+    def believes(self, checkpoint: Checkpoint) -> bool:
+        """Whether it is of this space, and of one who has such a key; what is wrong with it is noted."""
+        what = f"the checkpoint after entry {checkpoint.seq}"
+        if checkpoint.space != self._space:
+            self.doubt(f"{what} is of space {named(checkpoint.space)}")
+            return False
+        if not self._keys or any(check(checkpoint, key) for key in self._keys):
+            return True
+        self.doubt(
+            f"{what} was not signed with {'this key' if len(self._keys) == 1 else 'one of these keys'}"
+        )
+        return False
+
+    def doubt(self, why: str) -> None:
+        """Something is wrong with what should be a checkpoint."""
+        self._wrong_count += 1
+        if len(self._wrong) < _WRONG_MAX:
+            self._wrong.append(why)
+
+    def pass_over(self) -> None:
+        """One lies before all that is here."""
+        self._before += 1
+
+    def agree(self, checkpoint: Checkpoint) -> None:
+        """It says what the chain says."""
+        self._fit += 1
+        self._last = checkpoint
+        self._signers[checkpoint.key] = None
+
+    def summary(self, *, is_done: bool) -> Checkpoints:
+        """Of what was seen; where all was gone through, keys that have signed nothing of it are a fault."""
+        wrong = self._wrong
+        if self._wrong_count > len(wrong):
+            wrong = [*wrong, f"and so on, {self._wrong_count} in all"]
+        if is_done and self._keys and not self._fit and not wrong:
+            wrong = ["nothing here was signed with the key: there is no checkpoint to compare with"]
+        return Checkpoints(
+            fit=self._fit,
+            before=self._before,
+            checked=bool(self._keys),
+            keys=tuple(self._signers),
+            last=None if self._last is None else Point(self._last.seq, self._last.at),
+            wrong=tuple(wrong),
+        )

@@ -1,0 +1,128 @@
+"""What every question to the record needs: the journal, and the index of it brought up to date."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+from mew.audit.catching_up import Progress, catch_up
+from mew.audit.index import FILE, Index
+from mew.log.base import LogUnavailable
+from mew.log.database import Damaged
+from mew.log.reading import JournalReader
+from mew.protocol.visible import visible
+
+from .moments import read_moment
+from .progress import progress
+from .where import Failed, find_journal
+
+__all__ = ["AsJson", "Limit", "Since", "Until", "Who", "asking", "plain", "read_time"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON, with times in UTC.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000_000, help="How many at most.")]
+Since = Annotated[
+    str | None, typer.Option("--since", help="From then on: 2026-01-31, 2026-01-31T12:30:00Z, or 2h ago.")
+]
+Until = Annotated[str | None, typer.Option("--until", help="Before then, written alike.")]
+Who = Annotated[str | None, typer.Option("--who", help="Only what this participant did.")]
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_WARNING_CHARS_MAX: Final = 2_000
+
+
+class Asked(NamedTuple):
+    """Where the answers are."""
+
+    journal: JournalReader
+    record: Index
+
+
+@contextmanager
+def asking(config: Path, journal: Path | None, space: str | None) -> Iterator[Asked]:
+    """The record, as far as it can be read. Where some cannot, the answer is given all the same, and it ends with 1.
+
+    Raises:
+        Failed: there is no journal.
+        LogUnavailable: there is one, and the system says no.
+    """
+    with ExitStack() as stack:
+        folder = find_journal(config, journal, space)
+        reader = stack.enter_context(JournalReader(folder))
+        index = stack.enter_context(_index(folder, stack))
+        wrong = _caught_up(reader, index)
+        yield Asked(reader, index)
+        if wrong is not None:
+            typer.echo(
+                f"mew audit: {visible(wrong, _WARNING_CHARS_MAX)}; the answer may lack something", err=True
+            )
+            raise typer.Exit(1)
+
+
+def _index(folder: Path, stack: ExitStack) -> Index:
+    """The index beside the journal; a copy of it for now, where it cannot be written."""
+    try:
+        return Index(folder)
+    except LogUnavailable:
+        elsewhere = Path(stack.enter_context(TemporaryDirectory(prefix="mew-audit-")))
+        try:
+            for file in folder.glob(f"{FILE}*"):
+                copyfile(file, elsewhere / file.name)
+        except OSError as error:
+            raise LogUnavailable(f"{folder / FILE}: {error.strerror}") from error
+        return Index(elsewhere)
+
+
+def _caught_up(journal: JournalReader, index: Index) -> str | None:
+    """What is in the way of it; None: nothing. Only who waits for long sees a bar."""
+    with ExitStack() as bar:
+        shown: list[Progress] = []
+
+        def told(done: int, of: int) -> None:
+            if not shown:
+                shown.append(bar.enter_context(progress("reading the journal")))
+            shown[0](done, of)
+
+        try:
+            catch_up(journal, index, told)
+        except (Damaged, LogUnavailable) as error:
+            return str(error)
+    return None
+
+
+def read_time(option: str, written: str | None, now: datetime) -> datetime | None:
+    """What an option says: a moment, or how long before now.
+
+    Raises:
+        Failed: it is neither.
+    """
+    if written is None:
+        return None
+    number, unit = written[:-1], _UNITS.get(written[-1:])
+    try:
+        if unit is not None and number.isascii() and number.replace(".", "", 1).isdigit():
+            return now - timedelta(**{unit: float(number)})
+        found = read_moment(option, written)
+        return None if found is None else found.astimezone(UTC)
+    except (Failed, OverflowError) as error:
+        raise Failed(
+            f"{option} {written!r} is no time; write 2026-01-31, 2026-01-31T12:30:00Z, or 2h or 3d for so long ago"
+        ) from error
+
+
+def plain(option: str, written: str | None) -> str | None:
+    """What an option says, if it is text at all: a shell may hand over any bytes.
+
+    Raises:
+        Failed: it is none.
+    """
+    if written is not None and not written.isascii():
+        try:
+            written.encode()
+        except UnicodeEncodeError as error:
+            raise Failed(f"{option}: that is not UTF-8") from error
+    return written

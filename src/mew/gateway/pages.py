@@ -1,0 +1,108 @@
+"""PURE. What one may ask of what was shown, and the pages that answer."""
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from mew.protocol.capability import Capability
+from mew.protocol.envelope import Envelope, ParticipantId
+
+__all__ = ["PAGE_BYTES_MAX", "Filling", "Fits", "Page", "Query", "Record", "fitting"]
+
+PAGE_BYTES_MAX: Final = 4 << 20
+"""A page ends early rather than hold more; one record it always has."""
+
+
+class Record(Struct, frozen=True, gc=False):
+    """One envelope as it was shown. `only`: those it was for, None for everyone; `seq`: the entry that showed it."""
+
+    at: datetime
+    envelope: Envelope
+    raw: bytes
+    only: tuple[ParticipantId, ...] | None
+    seq: int = 0
+
+    def is_for(self, who: ParticipantId) -> bool:
+        return self.only is None or who in self.only
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """What `who` asks for. `since` and `until` are the gateway's time, both included; `kind` may be a glob.
+
+    `after` and `before` are ids of envelopes, or cursors.
+    """
+
+    who: ParticipantId
+    after: str | None = None
+    before: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    kind: Capability | None = None
+    participant: str | None = None
+    correlation: str | None = None
+    newest_first: bool = False
+    limit: int = 100
+
+
+class Page(Struct, frozen=True):
+    """`more` may fit the query and did not fit the page; not `complete`: some that may have fitted are gone."""
+
+    records: tuple[Record, ...]
+    more: bool
+    complete: bool
+    cursor: str | None = None
+    """Where to go on, if it is not at the last of the records."""
+
+    @property
+    def next(self) -> str | None:
+        """Where more comes from, if there is more."""
+        if self.more and self.cursor is None:
+            return self.records[-1].envelope.id
+        return self.cursor if self.more else None
+
+
+Fits = Callable[[Record], bool]
+
+
+class Filling:
+    """A page as it is filled: with so many at most, and not too large."""
+
+    def __init__(self, limit: int) -> None:
+        self.taken: list[Record] = []
+        self._limit = limit
+        self._bytes = 0
+
+    def take(self, record: Record) -> bool:
+        """Put one in; whether it fitted. One always does."""
+        self._bytes += len(record.raw)
+        if len(self.taken) == self._limit or (self.taken and self._bytes > PAGE_BYTES_MAX):
+            return False
+        self.taken.append(record)
+        return True
+
+    def take_all(self, records: Iterable[Record], fits: Fits) -> bool:
+        """Put in those that fit the query; whether all of them fitted the page."""
+        return all(self.take(record) for record in records if fits(record))
+
+
+def fitting(query: Query, chain: Collection[str] | None) -> Fits:
+    """Whether a record is one that is asked for, cursors aside; `chain`: the ids of what hangs together."""
+
+    def fits(record: Record) -> bool:
+        envelope = record.envelope
+        return (
+            record.is_for(query.who)
+            and (query.participant is None or envelope.sender == query.participant)
+            and (query.since is None or record.at >= query.since)
+            and (query.until is None or record.at <= query.until)
+            and (query.kind is None or query.kind.fits(envelope.kind, envelope.to, _no_payload))
+            and (chain is None or envelope.id in chain)
+        )
+
+    return fits
+
+
+def _no_payload() -> None:
+    return None

@@ -1,0 +1,178 @@
+"""Who did what: every filter finds what it is for, and nothing else."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.audit.office import OFFICE, office
+
+from mew.audit.catching_up import catch_up
+from mew.audit.facts import Fact
+from mew.audit.index import Index
+from mew.audit.questions import Filters, Outcome, find, first_since, last_before, listed, refusals
+from mew.audit.violations import attempts
+from mew.log.reading import JournalReader
+from mew.protocol.envelope import GATEWAY
+
+AT = office().entries[19].at
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    folder = office().keep(tmp_path_factory.mktemp("journal")) / OFFICE
+    with JournalReader(folder) as journal, Index(folder) as index:
+        catch_up(journal, index)
+        yield index
+
+
+def all_of(index: Index) -> list[Fact]:
+    return index.select(tail="ORDER BY seq, n")
+
+
+@pytest.mark.parametrize(
+    ("filters", "fits"),
+    [
+        ({}, lambda f: True),
+        ({"who": "ann"}, lambda f: f.who == "ann" or (f.kind == "system/presence" and f.whom == ("ann",))),
+        ({"who": "gateway"}, lambda f: f.who == GATEWAY),
+        ({"who": GATEWAY}, lambda f: f.who == GATEWAY),
+        ({"whom": "bot"}, lambda f: "bot" in f.whom),
+        ({"whom": "bo"}, lambda f: False),
+        ({"kind": "mcp/request"}, lambda f: f.kind == "mcp/request"),
+        ({"kind": "mcp/*"}, lambda f: f.kind.startswith("mcp/")),
+        ({"kind": "*grant*"}, lambda f: "grant" in f.kind),
+        ({"about": "tools/call:read_*"}, lambda f: f.about.startswith("tools/call:read_")),
+        ({"about": "tools/call:????_file"}, lambda f: f.about == "tools/call:read_file"),
+        ({"outcome": Outcome.REFUSED}, lambda f: bool(f.refusal)),
+        ({"outcome": Outcome.ACCEPTED}, lambda f: not f.refusal),
+        ({"refusal": "paused"}, lambda f: f.refusal == "paused"),
+        ({"since": AT}, lambda f: f.time >= AT),
+        ({"until": AT}, lambda f: f.time < AT),
+        (
+            {"since": AT, "until": AT + timedelta(seconds=2)},
+            lambda f: AT <= f.time < AT + timedelta(seconds=2),
+        ),
+        (
+            {"management": True},
+            lambda f: f.kind.startswith(("capability/", "space/", "participant/")) or f.kind == "configured",
+        ),
+        (
+            {"who": "aide", "kind": "mcp/*", "outcome": Outcome.REFUSED},
+            lambda f: f.who == "aide" and bool(f.refusal),
+        ),
+    ],
+)
+def test_a_filter_finds_what_fits_it(index: Index, filters: dict[str, Any], fits: Any) -> None:
+    expected = [fact for fact in all_of(index) if fits(fact)]
+    assert listed(index, Filters(**filters), limit=1000) == (expected, False)
+    assert expected or filters == {"whom": "bo"}
+
+
+def test_a_page_has_the_newest_or_the_oldest_and_says_whether_there_are_more(index: Index) -> None:
+    everything = all_of(index)
+    assert listed(index, Filters(), limit=3) == (everything[-3:], True)
+    assert listed(index, Filters(), limit=3, oldest=True) == (everything[:3], True)
+    assert listed(index, Filters(), limit=len(everything)) == (everything, False)
+
+
+@pytest.mark.parametrize(
+    "filters", [{"who": 'a"b'}, {"whom": "'; DROP TABLE facts"}, {"about": "["}, {"kind": "%_"}]
+)
+def test_whatever_is_asked_for_is_no_sql(index: Index, filters: dict[str, Any]) -> None:
+    assert listed(index, Filters(**filters), limit=5) == ([], False)
+    assert all_of(index)
+
+
+def test_whom_means_the_whole_name(tmp_path: Path) -> None:
+    with Index(tmp_path) as index:
+        index.add(
+            [
+                Fact(1, 0, 0, "mcp/request", "ann", whom=('x"bot',)),
+                Fact(2, 0, 0, "mcp/request", "ann", whom=("a", "bot")),
+            ],
+            0,
+            2,
+        )
+        assert [fact.seq for fact in listed(index, Filters(whom="bot"), limit=9).facts] == [2]
+        assert [fact.seq for fact in listed(index, Filters(whom='x"bot'), limit=9).facts] == [1]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("edited-request", ["edited-request"]),
+        ("edited-req", ["edited-request"]),
+        ("edited", ["edited-proposal", "edited-request", "edited-response"]),
+        ("edite", []),
+        ("no such id", []),
+        ("7", ["edited-proposal"]),
+        ("27", ["revoke-old"]),
+        ("999", []),
+        ("9" * 40, []),
+        ("refused-33", ["refused-33"]),
+        ("talk-pause", ["talk-paused"]),
+        ("*", []),
+        ("edited%", []),
+    ],
+)
+def test_an_envelope_is_found_by_what_somebody_may_write(
+    index: Index, written: str, found: list[str]
+) -> None:
+    assert [fact.id for fact in find(index, written)] == found
+
+
+def test_digits_may_be_an_id_or_a_number(tmp_path: Path) -> None:
+    with Index(tmp_path) as index:
+        facts = [
+            Fact(123456, 0, 0, "mcp/request", "ann", "a"),
+            Fact(7, 0, 0, "mcp/request", "ann", "12345678"),
+        ]
+        index.add(facts, 0, 123456)
+        assert [fact.id for fact in find(index, "123456")] == ["a", "12345678"]
+        index.add([Fact(8, 0, 0, "mcp/request", "ann", "123456")], 0, 9)
+        assert [fact.id for fact in find(index, "123456")] == ["123456"]
+
+
+def test_moments_lead_to_entries(index: Index) -> None:
+    facts = all_of(index)
+    assert first_since(index, None) == 0
+    assert first_since(index, facts[-1].time + timedelta(seconds=1)) > facts[-1].seq
+    assert first_since(index, AT) == 20
+    assert last_before(index, AT) == 20
+    assert last_before(index, facts[0].time - timedelta(seconds=1)) == 0
+
+
+def test_refusals_are_counted_by_who_and_why(index: Index) -> None:
+    counted = refusals(index, Filters())
+    assert [(one.who, one.refusal, one.times) for one in counted] == [
+        ("aide", "capability_violation", 3),
+        ("bot", "paused", 1),
+        ("files", "capability_violation", 1),
+    ]
+    assert (counted[0].last - counted[0].first).total_seconds() == 2
+    assert [one.who for one in refusals(index, Filters(who="bot"))] == ["bot"]
+
+
+def test_what_is_tried_again_and_again_is_one_attempt() -> None:
+    def refused(seq: int, who: str, about: str = "a") -> Fact:
+        return Fact(seq, 0, seq, "mcp/request", who, about=about, refusal="capability_violation")
+
+    found = attempts(
+        [
+            refused(1, "ann"),
+            refused(2, "bot"),
+            refused(3, "ann"),
+            refused(4, "ann", "b"),
+            refused(5, "bot"),
+            refused(6, "ann"),
+        ]
+    )
+    assert [(one.last.who, one.first.seq, one.last.seq, one.times) for one in found] == [
+        ("ann", 1, 3, 2),
+        ("ann", 4, 4, 1),
+        ("bot", 2, 5, 2),
+        ("ann", 6, 6, 1),
+    ]
+    assert attempts([]) == []
