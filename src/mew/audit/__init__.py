@@ -1,5 +1,11 @@
 """The record of a space: what happened in it, and the proof that this is what happened.
 
+- `facts`        what is said of an entry, about which `subjects`, with a digest of what was asked for (`sameness`)
+- `index`        all facts in a file;  `catching_up`  made from the journal;  `auditor`  written while a space runs
+- `questions`    who did what, as SQL;  `keeping`  the envelopes behind it
+- `chain`        the life of a proposal, PURE;  `execution`  was what ran what was proposed, PURE
+- `standing`     a space at some time;  `holders`  who holds what in it, PURE;  `giving`  what became of grants, PURE
+- `violations`   what was refused, PURE;  `statistics`  proposals in numbers, PURE;  `figures`  gathers them
 - `verify`       goes through the chain of a journal;  `exported`  through that of an export
 - `witnesses`    what else says how the chain was;  `verdict`  what was found out
 - `export`       a range of entries for others, in `lines` that prove themselves

@@ -22,6 +22,7 @@ from .tables import (
     moment,
     name,
     outcome,
+    put,
     short_id,
     table,
     verb,
@@ -59,7 +60,7 @@ def show_facts(facts: Sequence[Fact], out: Console) -> None:
             rows.add_row(*did, _about_whom(fact), outcome(fact))
         else:
             rows.add_row(*did, about(fact), whom(fact), outcome(fact), short_id(fact))
-    out.print(rows)
+    put(out, rows)
 
 
 def show_candidates(facts: Sequence[Fact], out: Console) -> None:
@@ -74,7 +75,7 @@ def show_candidates(facts: Sequence[Fact], out: Console) -> None:
     )
     for fact in facts:
         rows.add_row(moment(fact.time), str(fact.seq), who_did(fact), verb(fact), Text(visible(fact.id)))
-    out.print(rows)
+    put(out, rows)
 
 
 def _about_whom(fact: Fact) -> Text:
@@ -102,7 +103,7 @@ def show_attempts(attempts: Sequence[Attempt], out: Console) -> None:
         rows.add_row(
             clock(fact.time), str(fact.seq), name(fact.who), tried, about(fact), refusal, f"{attempt.times:,}"
         )
-    out.print(rows)
+    put(out, rows)
 
 
 def attempt_json(attempt: Attempt) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def show_refusals(refusals: Sequence[Refusals], out: Console) -> None:
     )
     for one in refusals:
         rows.add_row(name(one.who), _code(one.refusal), f"{one.times:,}", moment(one.first), moment(one.last))
-    out.print(rows)
+    put(out, rows)
 
 
 def _begin_day(rows: Table, at: datetime, before: datetime | None) -> datetime:

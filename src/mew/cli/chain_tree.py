@@ -15,7 +15,7 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, literal, named, visible
 
-from .tables import about, fact_json, lasting, names, outcome, short_id, verb, who_did
+from .tables import about, fact_json, lasting, names, outcome, put, short_id, verb, who_did
 
 __all__ = ["chain_json", "show_chain"]
 
@@ -33,10 +33,10 @@ def show_chain(chain: Chain, out: Console) -> None:
     """The tree, from the first that led to it."""
     fact = chain.root.fact
     if chain.goes_on_above:
-        out.print(Text("… what led to this is left out", "dim"))
+        put(out, Text("… what led to this is left out", "dim"))
     tree = Tree(_label(chain, chain.root, f"{fact.time.astimezone():%Y-%m-%d %H:%M:%S}"), guide_style="dim")
     _grow(tree, chain, chain.root)
-    out.print(tree)
+    put(out, tree)
 
 
 def chain_json(chain: Chain) -> dict[str, Any]:

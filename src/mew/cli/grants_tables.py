@@ -25,6 +25,7 @@ from .tables import (
     moment,
     name,
     names,
+    put,
     short_id,
     table,
     who_did,
@@ -63,7 +64,7 @@ def show_holders(holders: Iterable[Holder], at: datetime, out: Console) -> None:
             some = list(same)
             rows.add_row(who, Text(", ").join(map(_capability, some)), *_from(some[0], at))
             who = Text()
-    out.print(rows)
+    put(out, rows)
 
 
 def show_given(given: Iterable[Given], out: Console) -> None:
@@ -81,7 +82,7 @@ def show_given(given: Iterable[Given], out: Console) -> None:
         fact = one.fact
         gift = name(fact.who), names(fact.whom), about(fact), short_id(fact)
         rows.add_row(moment(fact.time), *gift, _end(one))
-    out.print(rows)
+    put(out, rows)
 
 
 def holder_json(holder: Holder) -> Any:

@@ -11,7 +11,7 @@ from rich.text import Text
 from mew.audit.statistics import Counted, OfProposals, Statistics
 from mew.protocol.visible import visible
 
-from .tables import CALL, lasting, moment, name, table
+from .tables import CALL, lasting, moment, name, put, table
 
 __all__ = ["show_statistics"]
 
@@ -23,16 +23,16 @@ _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 def show_statistics(numbers: Statistics, out: Console) -> None:
     """All of it; of long lists, the most frequent."""
-    out.print(_summary(numbers))
-    out.print()
+    put(out, _summary(numbers))
+    put(out)
     kinds = [(Text(visible(one.name, _NAME_CHARS_MAX)), one) for one in numbers.kinds]
-    out.print(_counted(Column("kind", overflow="fold"), kinds, out))
-    out.print()
+    put(out, _counted(Column("kind", overflow="fold"), kinds, out))
+    put(out)
     people = [(name(one.name), one) for one in numbers.participants]
-    out.print(_counted(Column("who", no_wrap=True), people, out))
+    put(out, _counted(Column("who", no_wrap=True), people, out))
     if numbers.tools:
-        out.print()
-        out.print(_proposals(numbers.tools, out))
+        put(out)
+        put(out, _proposals(numbers.tools, out))
 
 
 def _summary(numbers: Statistics) -> Table:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from rich.console import Console
+import typer
+from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -31,6 +32,7 @@ __all__ = [
     "name",
     "names",
     "outcome",
+    "put",
     "short_id",
     "table",
     "verb",
@@ -94,6 +96,17 @@ def table(out: Console, *columns: Column) -> Table:
     """Columns with nothing drawn between them, and little room where there is little."""
     between = 1 if is_narrow(out) else 2
     return Table(*columns, box=None, pad_edge=False, padding=(0, between, 0, 0), header_style="dim")
+
+
+def put(out: Console, what: RenderableType = "") -> None:
+    """Print it; where there is no terminal, without the blanks that fill up the lines of a table."""
+    if out.is_terminal:
+        out.print(what)
+        return
+    with out.capture() as captured:
+        out.print(what)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip(), file=out.file)
 
 
 def is_narrow(out: Console) -> bool:

@@ -300,7 +300,7 @@ async def test_an_approval_that_came_before_the_withdrawal_counts() -> None:
 
 async def test_who_may_not_withdraw_is_told_and_still_times_out() -> None:
     async with people("timid", "ann") as (timid, ann):
-        proposal = await timid.proposals.propose("tools/call", WRITE, timeout_s=0.1)
+        proposal = await timid.proposals.propose("tools/call", WRITE, timeout_s=0.5)
         with pytest.raises(Refused):
             await proposal.withdraw()
         assert await proposal == TimedOut()
