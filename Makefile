@@ -12,12 +12,13 @@ run: $(READY)
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY) lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto -m "not e2e"
+	$(BIN)/pytest -m e2e
 
 check: $(READY) lint quick
 
 quick: $(READY)
-	$(BIN)/pytest -m "not slow and not e2e"
+	$(BIN)/pytest -n auto -m "not slow and not e2e"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -465,7 +465,7 @@ async def test_resilient_is_rejected_when_the_last_who_could_have_fulfilled_it_l
 async def test_resilient_times_out_where_only_those_rejected_it_who_could_not_fulfil_it() -> None:
     async with people("bot", "files") as (bot, files):
         proposal = await bot.proposals.propose(
-            "tools/call", WRITE, target="files", strategy=Strategy.RESILIENT, timeout_s=0.1
+            "tools/call", WRITE, target="files", strategy=Strategy.RESILIENT, timeout_s=0.5
         )
         await files.reject(proposal.id, "busy")
         outcome = await proposal
