@@ -60,8 +60,10 @@ class Hooks:
     """End all work and streams, because of this; new work waits."""
     start: Callable[[], Doing] = _nothing
     """Begin again."""
+    cease: Callable[[], None] = lambda: None
+    """We were shut down: take up nothing more."""
     leave: Callable[[], None] = lambda: None
-    """We were shut down."""
+    """And that has been said."""
 
 
 class Control:
@@ -221,6 +223,7 @@ class Control:
 
     def _shutdown(self, envelope: Envelope, _payload: Any) -> None:
         self._shut_down = True
+        self._hooks.cease()
         self._lives.drop()
         self._offer(self._last, envelope, partial(self._say_goodbye, envelope))
 

@@ -51,6 +51,7 @@ class Serving:
             metrics=behaviour.metrics,
             stop=self._terminate,
             start=self._begin_again,
+            cease=self._cease,
             leave=self.stop,
         )
         self._control = Control(connection, memory, hooks, behaviour.overrides, voice=self._voice)
@@ -63,6 +64,7 @@ class Serving:
         self._beginning: asyncio.Timeout | None = None
         self._announced: set[str] = set()
         self._started = False
+        self._ceased = False
         self._failed: Exception | None = None
         self._told_unheard = False
 
@@ -118,6 +120,12 @@ class Serving:
         self._announced.discard(what)
         self._answering.announce(f"notifications/{what}/list_changed")
 
+    def _cease(self) -> None:
+        """What comes from now on is not answered, not even with a no (§3.9.10)."""
+        self._ceased = True
+        for lane in self._lanes:
+            lane.hold()
+
     def _lane(self, *, at_once: int = 1) -> Lane:
         return Lane(self._connection, at_once=at_once, waiting_max=_HANDLED_MAX, held=True)
 
@@ -125,6 +133,8 @@ class Serving:
         self.stop()
 
     def _listen(self, envelope: Envelope, payload: Any) -> None:
+        if self._ceased:
+            return
         me = self._connection.session.me
         self._answering.listen(envelope, payload)
         for handler, lane in self._handling:
