@@ -276,6 +276,18 @@ def test_what_was_refused_hangs_on_nothing(index: Index) -> None:
     assert chain.root.fact is refused
 
 
-def test_an_id_used_again_leads_to_the_first(index: Index) -> None:
-    index.add([fact(1, id="a"), fact(2, id="a"), fact(3, "a", kind="mcp/response")], 0, 3)
-    assert chain_in(index, "e3").root.fact.seq == 1
+def test_an_id_used_again_leads_to_the_latest_before(index: Index) -> None:
+    index.add(
+        [
+            fact(1, id="a"),
+            fact(2, "a", kind="mcp/response"),
+            fact(3, id="a"),
+            fact(4, "a", kind="mcp/response"),
+        ],
+        0,
+        4,
+    )
+    for asked, seq in (("e2", 1), ("e4", 3)):
+        root = chain_in(index, asked).root
+        assert (root.fact.seq, ids(root)) == (seq, ("a", asked))
+        assert root.remarks == ["its id was used 2 times"]

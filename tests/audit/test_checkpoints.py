@@ -178,6 +178,13 @@ def test_a_key_is_never_overwritten(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text() == "mine"
 
 
+def test_of_a_key_that_could_not_be_made_nothing_is_left(tmp_path: Path) -> None:
+    public_file(tmp_path / "key.pem").symlink_to("nowhere")
+    with pytest.raises(BadKey, match=r"key.pem.pub: is there already"):
+        make_key(tmp_path / "key.pem")
+    assert [file.name for file in tmp_path.iterdir()] == ["key.pem.pub"]
+
+
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
     make_key(tmp_path / "key.pem")
     (tmp_path / "key.pem").chmod(0o640)

@@ -10,6 +10,7 @@ from tests.audit.office import OFFICE, Office, office
 from tests.space.table import EPOCH, START, capabilities
 
 from mew.audit.catching_up import catch_up
+from mew.audit.facts import Fact
 from mew.audit.giving import End, Given, grants_given
 from mew.audit.holders import Held, Origin, Step, holders
 from mew.audit.index import Index
@@ -224,6 +225,23 @@ def test_a_pattern_may_have_cut_it(
     assert (found["grant-bot"].end, found["grant-aide"].end) == (End.CUT, End.TAKEN_BACK)
     assert found["grant-bot"].ended is not None
     assert found["grant-bot"].ended.id == "cut"
+
+
+def test_a_pattern_ends_no_grant_whose_id_it_looks_like(
+    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
+) -> None:
+    table.say("x/y", "ann", "capability/grant", {"recipient": "bot", "capabilities": ["stream/*"]})
+    table.say("looks", "ann", "capability/revoke", {"recipient": "bot", "capabilities": ["x/y"]})
+    assert history(table, open_record)["x/y"].end is End.IN_FORCE
+
+
+def test_of_grants_with_one_id_each_has_its_end() -> None:
+    def of(seq: int, kind: str, grant: str = "") -> Fact:
+        return Fact(seq, 0, seq, f"capability/{kind}", "ann", "g", "chat", whom=("bot",), grant=grant)
+
+    facts = [of(1, "grant"), of(2, "revoke", grant="g"), of(3, "grant"), of(4, "revoke", grant="other")]
+    assert [given.end for given in grants_given(facts, ["g"])] == [End.REVOKED, End.IN_FORCE]
+    assert [given.end for given in grants_given(facts, [])] == [End.REVOKED, End.UNKNOWN]
 
 
 def test_who_leaves_the_configuration_loses_it(

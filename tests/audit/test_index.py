@@ -1,6 +1,8 @@
 """Facts in a file: all that was put in comes out, whatever the order, and nothing else."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -96,12 +98,39 @@ def test_an_envelope_is_found_by_its_id_and_by_what_names_it(index: Index) -> No
     assert index.times_named("e1") == 2
 
 
-def test_the_first_counts_where_an_id_was_used_again(index: Index) -> None:
-    index.add([fact(5, id="again"), fact(6, id="again")], 4, 6)
+def test_an_answer_is_about_what_its_sender_was_asked(index: Index) -> None:
+    def asked(seq: int, kind: str, about: str, *whom: str) -> Fact:
+        return Fact(seq, 0, 0, kind, "ann", f"e{seq}", about, whom=whom)
+
+    def answer(seq: int, kind: str, *names: str) -> Fact:
+        return Fact(seq, 0, 0, kind, "files", f"e{seq}", causes=names)
+
+    index.add(
+        [
+            asked(1, "mcp/request", "harmless", "bot"),
+            asked(2, "mcp/proposal", "proposed", "files"),
+            asked(3, "mcp/request", "harmful", "bot", "files"),
+            asked(4, "mcp/request", "to all"),
+            answer(5, "mcp/response", "e1", "e2", "e3"),
+            answer(6, "mcp/response", "e1", "e2"),
+            answer(7, "mcp/response", "e4", "e3"),
+            answer(8, "mcp/reject", "e1", "e3", "e2"),
+            answer(9, "mcp/withdraw", "e3"),
+        ],
+        0,
+        9,
+    )
+    found = index.select("seq > 4", tail="ORDER BY seq")
+    assert [fact.about for fact in found] == ["harmful", "", "to all", "proposed", ""]
+
+
+def test_of_an_id_used_again_the_latest_before_is_meant(index: Index) -> None:
+    index.add([fact(5, id="again"), fact(7, id="again")], 4, 7)
     index.add([fact(1, id="again")], 0, 4)
-    found = index.with_id("again")
-    assert found is not None
-    assert found.seq == 1
+    found = [index.with_id("again", before) for before in ((1, 0), (5, 0), (6, 0), (7, 1))]
+    assert [one and one.seq for one in found] == [None, 1, 5, 7]
+    assert index.with_id("again") == found[-1]
+    assert index.times_used("again") == 3
 
 
 @pytest.mark.parametrize(
@@ -147,11 +176,15 @@ def test_a_file_that_is_none_is_kept_under_another_name(tmp_path: Path) -> None:
     assert [path.read_bytes()[:4] for path in tmp_path.glob(f"{FILE}.damaged-*")] == [b"what"]
 
 
-def test_one_of_another_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_one_of_another_version_is_kept_under_another_name(tmp_path: Path, version: int) -> None:
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(LogUnavailable, match="format 99"):
-        Index(tmp_path)
+        connection.execute(f"PRAGMA user_version = {version}")
+    with Index(tmp_path) as index:
+        assert index.gaps(0, 1) == [(0, 1)]
+    (kept,) = tmp_path.glob(f"{FILE}.damaged-?")
+    with closing(sqlite3.connect(kept)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)
 
 
 def test_where_nothing_can_be_written_it_says_so(tmp_path: Path) -> None:
@@ -164,3 +197,18 @@ def test_what_fails_half_way_leaves_nothing(index: Index) -> None:
         index.add([REQUEST, fact(2**63)], 0, 1)
     assert index.select() == []
     assert index.gaps(0, 1) == [(0, 1)]
+
+
+def test_to_look_at_an_index_twice_leaves_the_locks_of_the_first(tmp_path: Path) -> None:
+    with Index(tmp_path) as first:
+        first.add((), 0, 5)
+        with Index(tmp_path):
+            pass
+        ended = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM covered'); c.close()"
+        subprocess.run([sys.executable, "-c", ended, str(first.path)], check=True, timeout=30)
+        assert first.path.with_name(
+            f"{first.path.name}-wal"
+        ).exists()  # the other was not the last to have it
+        first.add((), 5, 9)
+    with Index(tmp_path) as again:
+        assert again.gaps(0, 9) == []

@@ -132,7 +132,28 @@ def test_digits_may_be_an_id_or_a_number(tmp_path: Path) -> None:
         index.add(facts, 0, 123456)
         assert [fact.id for fact in find(index, "123456")] == ["a", "12345678"]
         index.add([Fact(8, 0, 0, "mcp/request", "ann", "123456")], 0, 9)
-        assert [fact.id for fact in find(index, "123456")] == ["123456"]
+        assert [fact.id for fact in find(index, "123456")] == ["a", "123456", "12345678"]
+        assert [fact.id for fact in find(index, "#123456")] == ["a"]
+
+
+def test_an_id_hides_no_other_that_begins_with_it(tmp_path: Path) -> None:
+    with Index(tmp_path) as index:
+        ids = ["3f2a9c1b-0000", "3f2a9c1b", "3f2a9c1b"]
+        index.add([Fact(n, 0, 0, "mcp/request", "eve", id) for n, id in enumerate(ids, 1)], 0, 3)
+        assert [fact.seq for fact in find(index, "3f2a9c1b")] == [2, 3, 1]
+        assert [fact.seq for fact in find(index, "3f2a9c1b-")] == [1]
+        assert [fact.seq for fact in find(index, "#2")] == [2]
+        assert find(index, "#3f2a9c") == []
+
+
+def test_brackets_in_a_pattern_are_brackets(tmp_path: Path) -> None:
+    with Index(tmp_path) as index:
+        facts = [
+            Fact(n, 0, 0, "mcp/request", "eve", about=about) for n, about in enumerate(("x[1]", "x1"), 1)
+        ]
+        index.add(facts, 0, 2)
+        for pattern, found in (("x[1]", [1]), ("x[*", [1]), ("x*", [1, 2]), ("x[", []), ("x?", [2])):
+            assert [fact.seq for fact in listed(index, Filters(about=pattern), limit=9).facts] == found
 
 
 def test_moments_lead_to_entries(index: Index) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.audit.sameness import digest_of
+from mew.audit.sameness import AMBIGUOUS, digest_of
 from mew.protocol.differences import same
 
 VALUES = st.recursive(
@@ -20,8 +20,12 @@ VALUES = st.recursive(
 )
 
 
+def of_call(method: str, params: bytes) -> str:
+    return digest_of(b'{"method":"%b","params":%b}' % (method.encode(), params))
+
+
 def digest(params: object, **how: object) -> str:
-    return digest_of("tools/call", json.dumps(params, **how).encode())  # type: ignore[arg-type]
+    return of_call("tools/call", json.dumps(params, **how).encode())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -34,11 +38,10 @@ def digest(params: object, **how: object) -> str:
         (b'{"a":100000000000000000000}', b'{"a":1e20}'),
         (b'{"a":1e308}', b'{"a":1.0E+308}'),
         ('{"a":"ü"}'.encode(), b'{"a":"\\u00fc"}'),
-        (b"", b"{}"),
     ],
 )
 def test_how_it_is_written_does_not_matter(one: bytes, other: bytes) -> None:
-    assert digest_of("m", one) == digest_of("m", other)
+    assert of_call("m", one) == of_call("m", other)
 
 
 @pytest.mark.parametrize(
@@ -53,24 +56,45 @@ def test_how_it_is_written_does_not_matter(one: bytes, other: bytes) -> None:
     ],
 )
 def test_what_is_asked_for_does(one: bytes, other: bytes) -> None:
-    assert digest_of("m", one) != digest_of("m", other)
+    assert of_call("m", one) != of_call("m", other)
 
 
 def test_so_does_the_method() -> None:
-    assert digest_of("tools/call", b"{}") != digest_of("tools/list", b"{}")
+    assert of_call("tools/call", b"{}") != of_call("tools/list", b"{}")
 
 
 def test_where_a_key_occurs_twice_it_is_like_nothing_but_itself() -> None:
     twice = b'{"path":"/etc/passwd","path":"/tmp/a"}'
-    assert digest_of("m", twice) == digest_of("m", twice)
-    assert digest_of("m", twice) not in (
-        digest_of("m", b'{"path":"/tmp/a"}'),
-        digest_of("m", b'{"path":"/etc/passwd"}'),
+    assert of_call("m", twice) == of_call("m", twice)
+    assert of_call("m", twice) not in (
+        of_call("m", b'{"path":"/tmp/a"}'),
+        of_call("m", b'{"path":"/etc/passwd"}'),
     )
 
 
-def test_what_is_no_json_has_one_too() -> None:
-    assert digest_of("m", b"{") != digest_of("m", b"[")
+def test_no_params_are_as_good_as_empty_ones() -> None:
+    assert digest_of(b'{"method":"m"}') == of_call("m", b"{}")
+    assert digest_of(b'{"method":"m","id":7}') == of_call("m", b"{}")
+
+
+@pytest.mark.parametrize("twice", [b'"params":{"a":1},"params":{"a":2}', b'"params":{"a":2},"id":1,"id":2'])
+def test_a_key_twice_around_the_params_is_marked(twice: bytes) -> None:
+    payload = b'{"method":"m",%b}' % twice
+    assert digest_of(payload).startswith(AMBIGUOUS)
+    assert digest_of(payload) == digest_of(payload)
+    assert digest_of(payload) != digest_of(payload + b" ")
+    assert not of_call("m", b'{"a":2}').startswith(AMBIGUOUS)
+
+
+def test_so_is_a_number_too_long_for_most() -> None:
+    one, other = (of_call("m", b"[%b]" % (digit * 5000)) for digit in (b"1", b"2"))
+    assert one.startswith(AMBIGUOUS)
+    assert one != other
+
+
+@pytest.mark.parametrize("payload", [b"{}", b"[]", b'{"method":["tools/call"]}', b'{"params":{}}'])
+def test_what_names_no_method_has_none(payload: bytes) -> None:
+    assert digest_of(payload) == ""
 
 
 @given(VALUES, VALUES)

@@ -16,8 +16,13 @@ READ = "tools/call:read"
 SECOND = 1_000_000
 
 
+def place(id: str) -> tuple[int, int]:
+    """Where the proposal of this name is."""
+    return int.from_bytes(id.encode(), "big"), 0
+
+
 def proposed(id: str, *, at_s: float = 0, whom: Sequence[str] = (), about: str = READ) -> Proposed:
-    return Proposed(id, int(at_s * SECOND), "bot", about, tuple(whom), "d")
+    return Proposed(place(id), int(at_s * SECOND), "bot", about, tuple(whom), "d")
 
 
 def decided(
@@ -30,7 +35,7 @@ def decided(
     whom: Sequence[str] = ("files",),
     digest: str = "d",
 ) -> Decided:
-    return Decided(proposal, f"mcp/{kind}", int(at_s * SECOND), who, about, tuple(whom), digest)
+    return Decided(place(proposal), f"mcp/{kind}", int(at_s * SECOND), who, about, tuple(whom), digest)
 
 
 @pytest.mark.parametrize(

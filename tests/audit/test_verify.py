@@ -275,6 +275,16 @@ def test_entries_written_ahead_that_a_damage_took_are_missed(tmp_path: Path) -> 
     assert "entries.db-wal" in verdict.broken.why
 
 
+def test_what_is_ahead_and_cannot_be_looked_at_is_told_of(tmp_path: Path) -> None:
+    home = keep(tmp_path, 3)
+    (home / "entries.db-shm").symlink_to("entries.db-shm")  # as in a folder that cannot be written
+    assert verify_journal(home).notes == ()
+    (home / "entries.db-wal").write_bytes(b"the newest entries")
+    verdict = verify_journal(home)
+    assert verdict.is_sound
+    assert verdict.notes == ("what may be in entries.db-wal could not be looked at",)
+
+
 # While entries are dropped.
 
 

@@ -1,53 +1,19 @@
-"""Where the answers come from: times as people write them, and a record that may be only looked at."""
+"""Where the answers come from: a record that may be only looked at."""
 
 import os
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.audit.office import OFFICE, office
+from typer import Exit
 
 from mew.audit.index import FILE
-from mew.cli.asking import asking, plain, read_time
+from mew.cli.asking import asking, plain
 from mew.cli.where import Failed
 from mew.log.base import LogUnavailable
+from mew.log.database import Database, Durability
 
-NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOWHERE = Path("space.yaml")
-
-
-@pytest.mark.parametrize(
-    ("written", "ago"),
-    [
-        ("90s", timedelta(seconds=90)),
-        ("5m", timedelta(minutes=5)),
-        ("1.5h", timedelta(hours=1.5)),
-        ("3d", timedelta(days=3)),
-        ("2w", timedelta(weeks=2)),
-    ],
-)
-def test_so_long_ago(written: str, ago: timedelta) -> None:
-    assert read_time("--since", written, NOW) == NOW - ago
-
-
-@pytest.mark.parametrize(
-    "written", ["2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00", "2026-01-31 12:00:00Z"]
-)
-def test_a_moment_is_one_wherever_it_is_told(written: str) -> None:
-    assert read_time("--since", written, NOW + timedelta(days=9)) == NOW
-
-
-def test_a_day_begins_at_midnight_here() -> None:
-    found = read_time("--since", "2026-01-31", NOW)
-    assert found is not None
-    assert found == datetime(2026, 1, 31).astimezone()  # of this machine
-    assert read_time("--since", None, NOW) is None
-
-
-@pytest.mark.parametrize("written", ["", "h", "-1h", "1.2.3h", "²h", "999999999999w", "5y", "31.1.2026"])
-def test_what_is_no_time(written: str) -> None:
-    with pytest.raises(Failed, match="--at"):
-        read_time("--at", written, NOW)
 
 
 def test_text_is_text() -> None:
@@ -79,3 +45,31 @@ def test_a_record_that_cannot_be_had_at_all_is_told_of(tmp_path: Path) -> None:
     (folder / OFFICE / FILE).mkdir()
     with pytest.raises(LogUnavailable, match=FILE), asking(NOWHERE, folder, OFFICE):
         pass
+
+
+def test_a_record_that_nobody_may_share_is_copied(tmp_path: Path) -> None:
+    folder = office().keep(tmp_path)
+    with asking(NOWHERE, folder, OFFICE) as asked:
+        whole = asked.record.select(tail="ORDER BY seq, n")
+    shared = folder / OFFICE / f"{FILE}-shm"
+    shared.symlink_to(shared.name)  # as in a folder that cannot be written
+    with asking(NOWHERE, folder, OFFICE) as asked:
+        assert asked.record.path.parent != folder / OFFICE
+        assert asked.record.select(tail="ORDER BY seq, n") == whole
+
+
+def test_it_is_told_when_what_was_written_last_could_not_be_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = office().keep(tmp_path)
+    file = folder / OFFICE / "entries.db"
+    Database.open(file, OFFICE, Durability.PROCESS).close()  # as a gateway leaves it
+    shared = file.with_name("entries.db-shm")
+    shared.symlink_to(shared.name)
+    with asking(NOWHERE, folder, OFFICE) as asked:
+        assert asked.journal.is_blind
+    assert not capsys.readouterr().err
+    file.with_name("entries.db-wal").write_bytes(b"the newest entries")
+    with pytest.raises(Exit), asking(NOWHERE, folder, OFFICE):
+        pass
+    assert "entries.db-wal could not be looked at; the answer may lack something" in capsys.readouterr().err

@@ -78,6 +78,18 @@ def read(kind: str, payload: Any = None, who: str = "bot", **fields: Any) -> str
         ),
         ("space/kick", {"participant_id": "dan", "reason": "noise"}, {}, "bot removes dan: noise"),
         ("participant/pause", {"timeout_seconds": 5}, {"to": ["dan"]}, "bot pauses dan for 5 s"),
+        (
+            "participant/compact",
+            {"timeout_seconds": 10**400},
+            {"to": ["dan"]},
+            f"bot asks dan to compact for 1{'0' * 39}… (401 characters) s",
+        ),
+        (
+            "capability/grant",
+            {"recipient": "dan", "capabilities": ["chat"], "ttl_seconds": 10**400},
+            {},
+            f"bot grants dan chat for 1{'0' * 39}… (401 characters) s #e-1",
+        ),
         ("participant/shutdown", {}, {"to": ["dan"]}, "bot shuts down dan"),
         ("stream/close", {"stream_id": "stream-4", "reason": "done"}, {}, "bot closes stream-4: done"),
         ("acme/thing", {"a": [1, None]}, {"to": ["dan"]}, "bot acme/thing to dan {a: [1, null]}"),

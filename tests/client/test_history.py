@@ -188,6 +188,17 @@ async def test_a_gateway_that_says_not_now_is_asked_again_when_it_says() -> None
 
 
 @pytest.mark.parametrize(
+    ("said", "waited_s"),
+    [
+        *(("0", 0.1), ("-5", 0.1), ("1e-9", 0.1), ("2.5", 2.5), ("1e300", 3600.0)),
+        *(("nan", 1.0), ("inf", 1.0), ("Fri, 01 Jan 2027 00:00:00 GMT", 1.0)),
+    ],
+)
+def test_however_soon_it_is_told_to_ask_again_it_waits_a_little(said: str, waited_s: float) -> None:
+    assert websocket._retry_s({"Retry-After": said}) == waited_s
+
+
+@pytest.mark.parametrize(
     ("status", "said", "come_back"),
     [
         (302, "status 302", False),

@@ -17,6 +17,7 @@ from mew.gateway.archive import Archive, Readers
 from mew.gateway.history import History
 from mew.gateway.pages import Query, Record
 from mew.gateway.recovery import record_of
+from mew.log.base import Kept
 from mew.log.database import Database, Durability
 from mew.log.opening import FILE
 from mew.log.reading import JournalReader
@@ -39,7 +40,7 @@ class Past:
         self.shown: list[Record] = []
         self.history = History(envelopes_max, 1 << 30)
         self.retention = Retention()
-        self.archive = Archive(folder, self.retention, readers, self._settle)
+        self.archive = Archive(folder, self.retention, readers, self._settle, self._kept)
         self.auditing = True
         """Whether the record is brought up to date when somebody needs it."""
         self._end = first_link(SPACE)
@@ -83,6 +84,11 @@ class Past:
     async def _settle(self, until: int) -> None:
         if self.auditing:
             self.index()
+
+    def _kept(self) -> Kept:
+        with JournalReader(self.folder) as journal:
+            first = next(journal.entries(journal.begin.seq), None)
+            return Kept(None if first is None else first.at, begin=journal.begin.seq)
 
     def close(self) -> None:
         self._database.close()

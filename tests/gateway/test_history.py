@@ -27,7 +27,7 @@ def record(
     raw: bytes = b"{}",
 ) -> Record:
     envelope = Envelope(protocol=PROTOCOL, id=f"e{number}", sender=sender, kind=kind, correlation_id=about)
-    return Record(START + timedelta(seconds=number), envelope, raw, only)
+    return Record(START + timedelta(seconds=number), envelope, raw, only, number + 1)
 
 
 def history_of(*records: Record, envelopes_max: int = 100, bytes_max: int = 1 << 30) -> History:

@@ -342,11 +342,11 @@ async def test_messages_are_complete_envelopes_oldest_first_page_by_page(served:
     first = await served.bot.messages(limit=2)
     assert ids(first) == sent[:2]
     assert first.json["messages"][0].keys() == {"protocol", "id", "ts", "from", "kind", "payload"}
-    assert (first.json["next"], first.json["complete"]) == (sent[1], True)
+    assert first.json["complete"]
     rest = await served.bot.messages(after=first.json["next"])
     assert ids(rest) == sent[2:]
     nothing = await served.bot.messages(after=rest.json["next"])
-    assert nothing.json == {"messages": [], "next": sent[4], "complete": True}
+    assert nothing.json == {"messages": [], "next": rest.json["next"], "complete": True}
     assert (await served.bot.ask("HEAD", "/participants/bot/messages")).status == 200
 
 
@@ -471,8 +471,8 @@ async def test_the_history_is_filtered_and_paged_in_both_directions(served: Serv
     assert await found(correlation=request) == [proposal, request, response]
     assert await found(after=proposal, before=response) == [chat, request]
     page = (await served.eve.get("/spaces/demo/envelopes", order="desc", limit=3)).json
-    assert page["next"] == chat
     assert await found(order="desc", before=page["next"]) == [proposal]
+    assert await found(order="desc", before=chat) == [proposal]
     assert (await served.eve.get("/spaces/demo/envelopes")).json["next"] is None
     assert is_problem(await served.eve.get("/spaces/demo/envelopes", kind="/(/"), 400, "invalid_query")
     assert is_problem(await served.eve.get("/spaces/demo/envelopes", order="up"), 400, "invalid_query")

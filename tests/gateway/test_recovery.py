@@ -318,7 +318,7 @@ async def test_from_any_snapshot_on_the_space_and_its_history_are_the_same(
     limits = Limits(history_envelopes=kept)
     table = rich(Table(RULES))
     log = SqliteLog(tmp_path, "desk")
-    space, history = recover(log, limits, START)
+    space, history, _ = recover(log, limits, START)
     milestones = Milestones(space, history, log)
     for entry in table.entries:
         log.append(entry.at, entry.event)
@@ -331,9 +331,10 @@ async def test_from_any_snapshot_on_the_space_and_its_history_are_the_same(
             await log._saving
     log.close()
     again = SqliteLog(tmp_path, "desk")
-    found, shown = recover(again, limits, START)
+    found, shown, last_at = recover(again, limits, START)
     again.close()
     assert found.state == table.space.state
+    assert last_at == table.entries[-1].at
     assert list(shown) == list(history)
     assert (shown.first, shown.end) == (history.first, history.end)
     assert shown.reaches_back_to(None) is history.reaches_back_to(None)

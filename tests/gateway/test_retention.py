@@ -14,6 +14,7 @@ from tests.gateway.served import SPACE_YAML, Caller, Served
 from tests.log.journal import trimmed
 from tests.space.table import START, Table, capabilities
 
+from mew.audit.index import Index
 from mew.gateway.config import load_config
 from mew.gateway.history import History
 from mew.gateway.recovery import Milestones, bounds, record_of, recover
@@ -69,8 +70,10 @@ async def start(clock: Clock) -> AsyncIterator[Start]:
 
 
 async def forget(served: Served) -> None:
-    """A minute is over."""
+    """A minute is over, and the record was written meanwhile: nothing goes before."""
     room = served.gateway._node.rooms["demo"]
+    assert room._auditor is not None
+    await room._auditor.settle(room.space.seq)
     room.forget()
     assert isinstance(room._log, SqliteLog)
     await settled(room._log)
@@ -261,7 +264,7 @@ class Life:
         self.now = now
         self.space: Space
         self.history: History
-        self.space, self.history = recover(self.log, Limits(), now)
+        self.space, self.history, _ = recover(self.log, Limits(), now)
         self.milestones = Milestones(self.space, self.history, self.log)
 
     async def live(self, table: Table) -> None:
@@ -315,3 +318,23 @@ def test_a_history_is_no_longer_than_what_its_journal_keeps() -> None:
     assert bounds(limits, Keep()) == (10_000, 64 << 20)
     assert bounds(limits, Keep(entries=1000, bytes=10 << 20)) == (1000, 5 << 20)
     assert bounds(limits, Keep(entries=10**6, bytes=10 << 30)) == (10_000, 64 << 20)
+
+
+async def test_nothing_goes_of_which_the_record_has_no_facts_yet(
+    tmp_path: Path, start: Start, clock: Clock
+) -> None:
+    served = await start(tmp_path)
+    await served.ann.say()
+    in_the_way = tmp_path / ".mew" / "journal" / "demo" / "index.db"
+    in_the_way.mkdir()
+    clock.time += 2 * DAY
+    await forget(served)
+    assert journal(tmp_path)[0] == 0
+    in_the_way.rmdir()
+    await served.ann.say()
+    clock.time += 2 * DAY
+    await forget(served)
+    begin, last, _ = journal(tmp_path)
+    assert begin == last
+    with Index(in_the_way.parent) as index:
+        assert index.gaps(0, last) == []

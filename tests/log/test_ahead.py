@@ -1,6 +1,7 @@
 """What was written ahead of a journal's file: read, lost to a damage, or not looked at."""
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,11 @@ def killed(tmp_path: Path) -> Path:
 
 
 def look(file: Path) -> tuple[Ahead, int]:
-    database, _ = Database.view(file)
-    last = database.last
-    found = look_ahead(file)
-    database.close()
+    with ExitStack() as files:
+        database, _ = Database.view(file)
+        last = database.last
+        found = look_ahead(file, files)
+        database.close()
     return found, last
 
 
@@ -62,7 +64,8 @@ def test_nothing_ahead_is_nothing_missed(killed: Path) -> None:
 
 
 def test_what_nobody_looked_at_is_not_said_to_be_read(killed: Path) -> None:
-    assert look_ahead(killed) is Ahead.UNREAD
+    with ExitStack() as files:
+        assert look_ahead(killed, files) is Ahead.UNREAD
 
 
 def test_a_writer_that_begins_anew_meanwhile_loses_nothing(tmp_path: Path) -> None:
@@ -76,6 +79,7 @@ def test_a_writer_that_begins_anew_meanwhile_loses_nothing(tmp_path: Path) -> No
         if n % 10 == 0:
             writer.ask("PRAGMA wal_checkpoint(RESTART)")
         assert reader.last == n
-        assert look_ahead(file) is Ahead.READ
+        with ExitStack() as files:
+            assert look_ahead(file, files) is Ahead.READ
     reader.close()
     writer.close()

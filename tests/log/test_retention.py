@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.log.journal import AT, entries, fill, read, snapshot, trimmed
 
-from mew.log.base import Keep, Kept, Mark
+from mew.log.base import Keep, Kept, LogUnavailable, Mark
 from mew.log.database import Database, Durability
 from mew.log.reading import JournalReader
 from mew.log.record import first_break, first_link
@@ -74,7 +74,7 @@ async def test_only_entries_up_to_an_age_are_kept(tmp_path: Path) -> None:
     await snapshot(log, everything_shown(30), b"state")
     await trimmed(log)
     assert begin(tmp_path) == 11
-    assert log.kept == Kept(AT + timedelta(seconds=12), 19, log.kept.bytes)
+    assert log.kept == Kept(AT + timedelta(seconds=12), 19, log.kept.bytes, log.kept.begin)
     log.close()
 
 
@@ -92,7 +92,7 @@ async def test_all_may_go_and_the_numbers_go_on(tmp_path: Path) -> None:
     await snapshot(log, everything_shown(5), b"five")
     await trimmed(log)
     assert begin(tmp_path) == 5
-    assert log.kept == Kept(None, 0, log.kept.bytes)
+    assert log.kept == Kept(None, 0, log.kept.bytes, log.kept.begin)
     log.close()
     log = keeping(tmp_path, Keep())
     past = log.recall()
@@ -297,3 +297,53 @@ async def test_a_log_that_is_closed_stops_at_the_next_step(tmp_path: Path) -> No
     assert names(tmp_path) == {"entries.db", "900.snapshot", "900.snapshot.copy"}
     assert 0 < begin(tmp_path) < 800
     assert read(tmp_path) == (everything_shown(900), b"state", [])
+
+
+# What others still need.
+
+
+async def test_what_others_still_need_stays(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def may_go(after: int) -> int:
+        asked.append(after)
+        return 12
+
+    log = SqliteLog(tmp_path, "desk", Durability.PROCESS, Retention(Keep(entries=1)), may_go)
+    await fill(log, *(entries(n, n) for n in range(1, 31)))
+    for _ in range(2):
+        await snapshot(log, everything_shown(30), b"state")
+        await trimmed(log)
+        assert begin(tmp_path) == 12
+    assert asked == [0, 12]
+    log.close()
+
+
+async def test_nothing_goes_where_others_cannot_say(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def may_go(after: int) -> int:
+        raise LogUnavailable("no room")
+
+    log = SqliteLog(tmp_path, "desk", Durability.PROCESS, Retention(Keep(entries=1)), may_go)
+    await fill(log, *(entries(n, n) for n in range(1, 31)))
+    await snapshot(log, everything_shown(30), b"state")
+    await trimmed(log)
+    assert begin(tmp_path) == 0
+    assert "old entries could not be dropped" in caplog.text
+    log.close()
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("spoilt", [(6,), (4, 6)])
+async def test_what_went_before_it_came_to_a_damage_is_known_to_be_gone(
+    tmp_path: Path, spoilt: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = await written(tmp_path, 10, Keep(entries=1))
+    with closing(sqlite3.connect(tmp_path / "entries.db")) as connection:
+        connection.executemany("UPDATE turns SET entries = x'00' WHERE last = ?", [(n,) for n in spoilt])
+        connection.commit()
+    await snapshot(log, everything_shown(10), b"ten")
+    await trimmed(log)
+    assert "old entries could not be dropped from the journal" in caplog.text
+    assert log.kept.entries == 7
+    assert log._trimmer.begin == 3
+    log.close()

@@ -16,6 +16,7 @@ from mew.protocol.kinds import Kind
 
 from .execution import Execution, executed
 from .facts import Fact
+from .uses import Place
 
 __all__ = ["Chain", "Node", "chain_of", "told"]
 
@@ -38,11 +39,13 @@ _ANSWERS: Final = {
 class Record(Protocol):
     """Where facts are found."""
 
-    def with_id(self, envelope_id: str) -> Fact | None: ...
+    def with_id(self, envelope_id: str, before: Place) -> Fact | None: ...
 
-    def naming(self, envelope_id: str, limit: int) -> list[Fact]: ...
+    def times_used(self, envelope_id: str) -> int: ...
 
-    def times_named(self, envelope_id: str) -> int: ...
+    def naming(self, envelope_id: str, limit: int, after: Place) -> list[Fact]: ...
+
+    def times_named(self, envelope_id: str, after: Place) -> int: ...
 
 
 @dataclass(slots=True)
@@ -72,10 +75,36 @@ class Chain:
 
 def chain_of(record: Record, focus: Fact) -> Chain:
     """The tree that a fact is in, from the first that led to it."""
+    ids = _Ids(record)
     path = _up(record, focus)
-    nodes = _found(record, path)
-    _hang(nodes)
+    nodes = _found(record, ids, path)
+    _hang(ids, nodes)
+    for node in nodes:
+        if not node.fact.refusal and (times := ids.times_used(node.fact.id)) > 1:
+            node.remarks.append(f"its id was used {times:,} times")
     return Chain(nodes[0], focus, goes_on_above=_cause(record, path[0]) is not None)
+
+
+class _Ids:
+    """What is meant by an id, with few questions to the record."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._times: dict[str, int] = {}
+
+    def times_used(self, envelope_id: str) -> int:
+        if envelope_id and envelope_id not in self._times:
+            self._times[envelope_id] = self._record.times_used(envelope_id)
+        return self._times.get(envelope_id, 0)
+
+    def means(self, naming: Fact, cause: Fact) -> bool:
+        """Whether a fact that names the id of another, which came before it, means that one."""
+        if _key(cause) >= _key(naming):
+            return False
+        if self.times_used(cause.id) < 2:
+            return True
+        meant = self._record.with_id(cause.id, _key(naming))
+        return meant is not None and _key(meant) == _key(cause)
 
 
 def told(chain: Chain, envelope_of: Callable[[Fact], Envelope | None]) -> Chain:
@@ -106,13 +135,13 @@ def _up(record: Record, fact: Fact) -> list[Fact]:
 
 def _cause(record: Record, fact: Fact) -> Fact | None:
     """What a fact is an answer to, or else the first that it names, of those that were there before it."""
-    found = (record.with_id(cause) for cause in fact.causes[:_CAUSES_MAX] if not fact.refusal)
-    before = [cause for cause in found if cause is not None and _key(cause) < _key(fact)]
+    found = (record.with_id(cause, _key(fact)) for cause in fact.causes[:_CAUSES_MAX] if not fact.refusal)
+    before = [cause for cause in found if cause is not None]
     answered = _ANSWERS.get(fact.kind)
     return next((cause for cause in before if cause.kind == answered), before[0] if before else None)
 
 
-def _found(record: Record, path: Sequence[Fact]) -> list[Node]:
+def _found(record: Record, ids: _Ids, path: Sequence[Fact]) -> list[Node]:
     """The first of a path, what names it, what names that, and so on, level by level; those of the path in any case."""
     nodes = {_key(fact): Node(fact) for fact in path}
     below = {_key(above): below for above, below in pairwise(path)}
@@ -120,30 +149,30 @@ def _found(record: Record, path: Sequence[Fact]) -> list[Node]:
     while looking:
         node, depth = looking.popleft()
         fact = node.fact
-        naming = record.naming(fact.id, _NAMING_MAX) if fact.id and not fact.refusal else []
-        fresh = [one for one in naming if _key(one) > _key(fact) and _key(one) not in nodes]
+        naming = record.naming(fact.id, _NAMING_MAX, _key(fact)) if fact.id and not fact.refusal else []
+        fresh = [one for one in naming if _key(one) not in nodes and ids.means(one, fact)]
         taken = fresh[: max(_NODES_MAX - len(nodes), 0) if depth < _DEPTH_MAX else 0]
         node.left_out = len(fresh) - len(taken)
         if len(naming) == _NAMING_MAX:
             is_beside = below.get(_key(fact)) not in (None, *naming)
-            node.left_out += record.times_named(fact.id) - len(naming) - is_beside
+            node.left_out += record.times_named(fact.id, _key(fact)) - len(naming) - is_beside
         for one in taken:
             nodes[_key(one)] = Node(one)
             looking.append((nodes[_key(one)], depth + 1))
     return list(nodes.values())
 
 
-def _hang(nodes: Sequence[Node]) -> None:
+def _hang(ids: _Ids, nodes: Sequence[Node]) -> None:
     """Hang each node, but for the first, on what it answers, or else on the first that it names."""
     root, *others = sorted(nodes, key=lambda node: _key(node.fact))
-    by_id: dict[str, Node] = {}
-    for node in (root, *others):
-        by_id.setdefault(node.fact.id, node)
+    by_id: dict[str, list[Node]] = {}
+    for node in nodes:
+        by_id.setdefault(node.fact.id, []).append(node)
     above: dict[int, Node] = {}
     depths = {id(root): 1}
     for node in others:
-        named = [by_id[cause] for cause in node.fact.causes if cause in by_id]
-        before = [one for one in named if _key(one.fact) < _key(node.fact)]
+        named = [one for cause in node.fact.causes for one in by_id.get(cause, ())]
+        before = [one for one in named if ids.means(node.fact, one.fact)]
         on = next((one for one in before if one.fact.kind == _ANSWERS.get(node.fact.kind)), before[0])
         while depths[id(on)] >= _DEPTH_MAX:
             on = above[id(on)]
@@ -183,5 +212,5 @@ def _some(ids: Sequence[str]) -> str:
     return f"{len(ids):,} envelope{'s' if len(ids) > 1 else ''}"
 
 
-def _key(fact: Fact) -> tuple[int, int]:
+def _key(fact: Fact) -> Place:
     return fact.seq, fact.n

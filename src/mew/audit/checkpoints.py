@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from msgspec import Meta, Struct
 
 from mew.log.base import LogUnavailable
+from mew.log.database import sync_folders
 from mew.log.record import Link
 
 from .keys import fingerprint, load_private
@@ -131,11 +132,14 @@ def append(folder: Path, checkpoint: Checkpoint) -> None:
     line = msgspec.json.encode(checkpoint) + b"\n"
     path = folder / FILE
     try:
+        is_new = not path.exists()
         with open(os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600), "r+b", buffering=0) as file:
             if file.seek(0, os.SEEK_END) and _last_byte(file.fileno()) != b"\n":
                 line = b"\n" + line  # behind one that was cut off
             file.write(line)
             os.fsync(file.fileno())
+        if is_new:
+            sync_folders(folder)
     except OSError as error:
         raise LogUnavailable(f"{path}: {error.strerror}") from error
 

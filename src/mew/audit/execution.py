@@ -45,7 +45,8 @@ def carries_out(proposal: Asked, request: Asked) -> bool:
 
 def is_as_proposed(proposal: Asked, request: Asked) -> bool:
     """Whether it is what was proposed: a proposal to everybody leaves open who is to act."""
-    return request.digest == proposal.digest and not _retargeted(proposal, request)
+    same = bool(proposal.digest) and request.digest == proposal.digest
+    return same and not _retargeted(proposal, request)
 
 
 def executed(proposal: Asked, request: Asked, payloads: tuple[Any, Any] | None) -> Execution:

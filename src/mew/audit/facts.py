@@ -34,7 +34,8 @@ class Fact(Struct, frozen=True, array_like=True, gc=False):
     `n` 0: what the entry itself is; from 1 on: what the gateway said because of it, and below 0 what it said at that
     moment before it (a grant had ended). `made` has that as it was shown (to `only`; None: to everyone). `at` is in
     microseconds since 1970. `causes` are the ids it names as such. `refusal` is empty for what was accepted: what was
-    refused may have any id, that of another's envelope too. `digest` is the same for two that ask for the same.
+    refused may have any id, that of another's envelope too. `digest` is the same for two that ask for the same. `grant`
+    is the id of the one grant that was taken back.
     """
 
     seq: int
@@ -52,6 +53,7 @@ class Fact(Struct, frozen=True, array_like=True, gc=False):
     made: str | None = None
     only: tuple[str, ...] | None = None
     digest: str = ""
+    grant: str = ""
 
     @property
     def time(self) -> datetime:
@@ -84,7 +86,7 @@ def facts_of(entry: Entry, decisions: Sequence[Decision]) -> list[Fact]:
         if shown.raw:
             continue
         envelope = shown.envelope
-        about, whom, note, _ = subject(envelope)
+        found = subject(envelope)
         facts.append(
             Fact(
                 seq=entry.seq,
@@ -93,12 +95,13 @@ def facts_of(entry: Entry, decisions: Sequence[Decision]) -> list[Fact]:
                 kind=envelope.kind,
                 who=GATEWAY,
                 id=envelope.id,
-                about=about,
-                note=note,
-                whom=whom,
+                about=found.about,
+                note=found.note,
+                whom=found.whom,
                 causes=envelope.correlation_id,
                 made=encode(envelope).decode(),
                 only=shown.only,
+                grant=found.grant,
             )
         )
     return facts
@@ -125,7 +128,7 @@ def _sent(seq: int, at: int, sent: Sent, decisions: Sequence[Decision]) -> Fact 
     refused = next((d.refused.refusal for d in decisions if isinstance(d, Refuse)), None)
     if refused is None and is_talk(envelope.kind):
         return None
-    about, whom, note, digest = subject(envelope)
+    found = subject(envelope)
     return Fact(
         seq=seq,
         n=0,
@@ -133,11 +136,12 @@ def _sent(seq: int, at: int, sent: Sent, decisions: Sequence[Decision]) -> Fact 
         kind=envelope.kind,
         who=envelope.sender,
         id=envelope.id,
-        about=about,
-        note=note,
+        about=found.about,
+        note=found.note,
         refusal="" if refused is None else str(refused),
         context="" if envelope.context is UNSET else envelope.context,
-        whom=whom,
+        whom=found.whom,
         causes=envelope.correlation_id,
-        digest=digest,
+        digest=found.digest,
+        grant=found.grant,
     )

@@ -9,6 +9,7 @@ from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
 
 from .facts import CONFIGURED, Fact
+from .uses import Place
 
 __all__ = ["End", "Given", "grants_given"]
 
@@ -50,18 +51,20 @@ def grants_given(facts: Iterable[Fact], in_force: Collection[str]) -> list[Given
         story.take(fact)
     for given in story.running.values():
         cut = story.cuts.get(given.recipient)
+        if cut is not None and cut.seq > given.fact.seq:
+            given.end, given.ended = End.CUT, cut
+    for given in {given.fact.id: given for given in story.all}.values():  # of those with one id, the last
         if given.fact.id in in_force:
             given.end, given.ended = End.IN_FORCE, None
-        elif cut is not None and cut.seq > given.fact.seq:
-            given.end, given.ended = End.CUT, cut
     return story.all
 
 
 class _Story:
     def __init__(self) -> None:
         self.all: list[Given] = []
-        self.running: dict[str, Given] = {}
+        self.running: dict[Place, Given] = {}
         self.cuts: dict[str, Fact] = {}  # by whose they are, the last of them
+        self._latest: dict[tuple[str, str], Given] = {}  # by id, and whose it is
         self._configured: set[str] = set()
         self._invited: set[str] = set()
 
@@ -83,13 +86,18 @@ class _Story:
         if fact.kind == Kind.INVITE:
             self._invited.update(fact.whom)
         if fact.about:
-            given = self.running[fact.id] = Given(fact)
+            given = self.running[fact.seq, fact.n] = Given(fact)
+            self._latest[fact.id, given.recipient] = given
             self.all.append(given)
 
     def _revoke(self, fact: Fact) -> None:
-        given = self.running.get(fact.about)
-        if given is None or given.recipient not in fact.whom:
+        if not fact.grant:
             self.cuts.update((who, fact) for who in fact.whom)
+            return
+        given = next(
+            (self._latest[fact.grant, who] for who in fact.whom if (fact.grant, who) in self._latest), None
+        )
+        if given is None or (given.fact.seq, given.fact.n) not in self.running:
             return
         end = End.REVOKED
         if fact.who == GATEWAY:
@@ -102,4 +110,4 @@ class _Story:
 
     def _end(self, given: Given, end: End, fact: Fact) -> None:
         given.end, given.ended = end, fact
-        del self.running[given.fact.id]
+        del self.running[given.fact.seq, given.fact.n]

@@ -3,7 +3,7 @@
 It can be made again from the journal, as far back as that is kept: what is older is only here.
 """
 
-import os
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,24 +15,30 @@ from typing import Any, Final
 import msgspec
 
 from mew.log.base import LogUnavailable
-from mew.log.salvage import free_name
+from mew.space.space import RECENT_IDS
 
 from .facts import Fact
+from .index_file import make_file, set_aside
+from .uses import Place
 
 __all__ = ["FILE", "Index"]
 
+_logger = logging.getLogger(__name__)
+
 FILE: Final = "index.db"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _BUSY_S: Final = 10.0
 # Ids are nowhere near each other: with less, most are a page that is read and written again.
 _CACHE_KIB: Final = 32 << 10
 _BEYOND_ALL: Final = 1 << 62
+_BEGIN: Final[Place] = (-1, 0)
+_END: Final[Place] = (_BEYOND_ALL, 0)
 _NAMES: Final = Fact.__struct_fields__
 _LISTS: Final = tuple(_NAMES.index(name) for name in ("whom", "causes", "only"))
 _SCHEMA: Final = (
     "CREATE TABLE facts (seq INTEGER, n INTEGER, at INTEGER, kind TEXT, who TEXT, id TEXT, about TEXT, note TEXT,"
     " refusal TEXT, context TEXT, whom TEXT, causes TEXT, made TEXT, only_for TEXT, digest TEXT,"
-    " PRIMARY KEY (seq, n)) WITHOUT ROWID",
+    " grant_id TEXT, PRIMARY KEY (seq, n)) WITHOUT ROWID",
     "CREATE INDEX by_id ON facts (id) WHERE refusal = ''",
     "CREATE INDEX by_kind ON facts (kind, seq)",
     "CREATE INDEX by_who ON facts (who, seq)",
@@ -46,11 +52,16 @@ _ROWS: Final = 128
 _ADD: Final = ("INSERT OR IGNORE INTO facts VALUES ", len(_NAMES))
 _ADD_CAUSES: Final = ("INSERT OR IGNORE INTO causes VALUES ", 3)
 # A response says by itself what was asked, and a rejection what was proposed: the request may be gone one day.
+# Only what it answers counts: who names more than that does not choose what it is about.
 _INHERIT: Final = """
 UPDATE facts SET about = coalesce((
     SELECT asked.about FROM json_each(facts.causes) AS cause
     JOIN facts AS asked INDEXED BY by_id ON asked.id = cause.value
-    WHERE asked.refusal = '' AND asked.kind IN ('mcp/request', 'mcp/proposal') AND asked.seq < facts.seq LIMIT 1
+    WHERE asked.refusal = '' AND asked.seq < facts.seq AND CASE facts.kind
+        WHEN 'mcp/response' THEN asked.kind = 'mcp/request' AND (
+            asked.whom = '[]' OR EXISTS (SELECT 1 FROM json_each(asked.whom) AS one WHERE one.value = facts.who))
+        ELSE asked.kind = 'mcp/proposal' END
+    ORDER BY cause.key, asked.seq DESC LIMIT 1
 ), '')
 WHERE seq > ? AND seq <= ? AND about = '' AND refusal = '' AND kind IN ('mcp/response', 'mcp/reject', 'mcp/withdraw')
 """
@@ -63,14 +74,18 @@ _FORGET: Final = (
 # In the order of `causes`, so that it ends with the last that is wanted, however many there are.
 _NAMING: Final = """
 SELECT facts.* FROM causes CROSS JOIN facts ON facts.seq = causes.seq AND facts.n = causes.n
-WHERE causes.cause = ? ORDER BY causes.seq, causes.n LIMIT ?
+WHERE causes.cause = ? AND (causes.seq, causes.n) > (?, ?) ORDER BY causes.seq, causes.n LIMIT ?
 """
+_OF_ID: Final = "id = ? AND refusal = '' AND (seq, n) < (?, ?)"
+_LATEST: Final = "ORDER BY seq DESC, n DESC LIMIT 1"
+_FIRST: Final = f"SELECT who FROM facts WHERE {_OF_ID} AND seq >= ? ORDER BY seq, n LIMIT 1"
 
 
 class Index:
     """An open file. A context: leave it to close it. Its methods may be called in any thread, one after the other.
 
-    All raise `LogUnavailable` where the system says no. A file that is no index is kept under another name.
+    All raise `LogUnavailable` where the system says no. A file that is no index, or one of another
+    version of mew, is kept under another name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -110,6 +125,10 @@ class Index:
             for statement in _FORGET:
                 connection.execute(statement, (seq,))
 
+    def covered(self, after: int) -> int:
+        """The last entry after this one up to which the facts of all are here."""
+        return self.gaps(after, _BEYOND_ALL)[0][0]
+
     def gaps(self, after: int, until: int) -> list[tuple[int, int]]:
         """Of the entries after one number, up to and with another: those whose facts are not here, as such pairs."""
         with _told(self.path):
@@ -136,18 +155,30 @@ class Index:
         with _told(self.path):
             return self._connection.execute(query, values).fetchall()
 
-    def with_id(self, envelope_id: str) -> Fact | None:
-        """The accepted envelope of this id; the first, where an old client used it again."""
-        found = self.select("id = ? AND refusal = ''", (envelope_id,), tail="ORDER BY seq, n LIMIT 1")
+    def with_id(self, envelope_id: str, before: Place = _END) -> Fact | None:
+        """The accepted envelope that is meant by this id, where somebody named it."""
+        named = (envelope_id, *before)
+        found = self.select(_OF_ID, named, tail=_LATEST)
+        if found:  # as in `uses`, without going through all of them
+            ((owner,),) = self.rows(_FIRST, (*named, found[0].seq - RECENT_IDS))
+            if owner != found[0].who:
+                found = self.select(f"{_OF_ID} AND +who = ?", (*named, owner), tail=_LATEST)
         return found[0] if found else None
 
-    def naming(self, envelope_id: str, limit: int = 1000) -> list[Fact]:
-        """The accepted envelopes that name this one as a cause, oldest first."""
-        return [_fact(row) for row in self.rows(_NAMING, (envelope_id, limit))]
+    def times_used(self, envelope_id: str) -> int:
+        """How many accepted envelopes have this id."""
+        query = "SELECT count(*) FROM facts INDEXED BY by_id WHERE id = ? AND refusal = ''"
+        ((times,),) = self.rows(query, (envelope_id,))
+        return int(times)
 
-    def times_named(self, envelope_id: str) -> int:
-        """How many accepted envelopes name this one as a cause."""
-        ((times,),) = self.rows("SELECT count(*) FROM causes WHERE cause = ?", (envelope_id,))
+    def naming(self, envelope_id: str, limit: int = 1000, after: Place = _BEGIN) -> list[Fact]:
+        """The accepted envelopes that name this id as a cause, from a place on, oldest first."""
+        return [_fact(row) for row in self.rows(_NAMING, (envelope_id, *after, limit))]
+
+    def times_named(self, envelope_id: str, after: Place = _BEGIN) -> int:
+        """How many accepted envelopes name this id as a cause, from a place on."""
+        query = "SELECT count(*) FROM causes WHERE cause = ? AND (seq, n) > (?, ?)"
+        ((times,),) = self.rows(query, (envelope_id, *after))
         return int(times)
 
     def close(self) -> None:
@@ -157,16 +188,12 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         try:
             return self._opened()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            self.path.rename(free_name(self.path))
-            for suffix in ("-wal", "-shm"):
-                self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
+        except _NoIndex as error:
+            _logger.warning("the record is made anew: what was there is kept as %s", error)
             return self._opened()
 
     def _opened(self) -> sqlite3.Connection:
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        make_file(self.path)
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
@@ -178,13 +205,23 @@ class Index:
             if version == 0:
                 _create(connection)
             elif version != _FORMAT:
-                raise LogUnavailable(
-                    f"{self.path}: of another version of mew, format {version}; move it away"
-                )
-        except BaseException:
-            connection.close()
-            raise
+                raise sqlite3.DatabaseError(f"of another version of mew, format {version}")
+        except BaseException as error:
+            try:
+                if _is_none(error):  # while it is open: or what was written ahead would be deleted
+                    raise _NoIndex(set_aside(self.path).name) from error
+                raise
+            finally:
+                connection.close()
         return connection
+
+
+class _NoIndex(Exception):
+    """The file is none that can be used, and has this name now."""
+
+
+def _is_none(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
 
 
 def _create(connection: sqlite3.Connection) -> None:

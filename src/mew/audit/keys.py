@@ -35,7 +35,7 @@ def make_key(path: Path) -> Ed25519PublicKey:
     """Write a new private key, for the owner's eyes only, and beside it its public key.
 
     Raises:
-        BadKey: one of the files is there already, or cannot be written.
+        BadKey: one of the files is there already, or cannot be written; nothing is left of the other.
     """
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -43,7 +43,11 @@ def make_key(path: Path) -> Ed25519PublicKey:
     if public_file(path).exists():
         raise BadKey(f"{public_file(path)}: is there already, and is not overwritten")
     _write(path, private, 0o600)
-    _write(public_file(path), public, 0o644)
+    try:
+        _write(public_file(path), public, 0o644)
+    except BadKey:
+        path.unlink()  # or it would be in the way of the next attempt
+        raise
     return key.public_key()
 
 
@@ -106,9 +110,13 @@ def _read(path: Path, *, secret: bool = False) -> bytes:
 def _write(path: Path, pem: bytes, mode: int) -> None:
     try:
         with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
-            file.write(pem)
-            file.flush()
-            os.fsync(file.fileno())
+            try:
+                file.write(pem)
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                path.unlink()
+                raise
     except FileExistsError:
         raise BadKey(f"{path}: is there already, and is not overwritten") from None
     except OSError as error:

@@ -16,6 +16,7 @@ from msgspec import Meta, Raw, Struct
 
 from mew.log.record import Link, Parts, Row, put_together, take_apart
 
+from .calls import called
 from .checkpoints import Checkpoint
 from .verdict import Place
 
@@ -132,22 +133,10 @@ class _Envelope(Struct, rename={"sender": "from"}, gc=False):
     payload: Raw = Raw()
 
 
-class _Call(Struct, gc=False):
-    method: str
-    params: Raw = Raw(b"{}")
-
-
-class _Params(Struct, gc=False):
-    name: Any = None
-    uri: Any = None
-
-
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _encoder: Final = msgspec.json.Encoder()
 _events: Final = msgspec.json.Decoder(_Event)
 _envelopes: Final = msgspec.json.Decoder(_Envelope)
-_calls: Final = msgspec.json.Decoder(_Call)
-_params: Final = msgspec.json.Decoder(_Params)
 
 
 def encode_line(line: object) -> bytes:
@@ -187,7 +176,7 @@ def entry_line(row: Row) -> EntryLine:
 
 def _sent_line(row: Row, at: datetime, event: _Event, event_text: str, envelope: bytes) -> EntryLine:
     sent = _envelopes.decode(envelope)
-    method, name = _called(bytes(sent.payload)) if sent.kind in _CALLS else ("", "")
+    method, name = called(bytes(sent.payload)) if sent.kind in _CALLS else ("", "")
     return EntryLine(
         seq=row.seq,
         at=rfc3339(at),
@@ -205,18 +194,6 @@ def _sent_line(row: Row, at: datetime, event: _Event, event_text: str, envelope:
         envelope=envelope.decode(),
         hash=row.hash.hex(),
     )
-
-
-def _called(payload: bytes) -> tuple[str, str]:
-    """The method of a request or proposal, and which tool, prompt or resource it is for; empty where it says none."""
-    method = ""
-    try:
-        call = _calls.decode(payload)
-        method = call.method
-        params = _params.decode(call.params)
-    except _NOT_JSON:
-        return method, ""
-    return method, next((name for name in (params.name, params.uri) if isinstance(name, str)), "")
 
 
 def row_of(line: Line) -> Row:

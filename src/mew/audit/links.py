@@ -1,7 +1,7 @@
 """What hangs together through `correlation_id`, as far as the index knows: all but talk."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec import Struct
 from mew.protocol.envelope import ParticipantId
 
 from .chronicle import Chronicle
+from .facts import Fact
 
 __all__ = ["Linked", "linked"]
 
@@ -18,7 +19,7 @@ _FACTS_MAX: Final = 1_000
 class Linked(Struct, frozen=True):
     """The ids of what hangs together, and the numbers of the entries that showed it, in order.
 
-    Not `complete`: there is too much to follow it all.
+    Not `complete`: there is too much to follow it all, or too little time.
     """
 
     ids: set[str]
@@ -26,8 +27,13 @@ class Linked(Struct, frozen=True):
     complete: bool
 
 
-def linked(chronicle: Chronicle, ids: Iterable[str], who: ParticipantId) -> Linked:
-    """All that hangs together with these, whoever names whom, through what was for `who`."""
+def linked(
+    chronicle: Chronicle,
+    ids: Iterable[str],
+    who: ParticipantId,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Linked:
+    """All that hangs together with these, whoever names whom, through what was for `who`, until it is over."""
     found = set(ids)
     to_visit = deque(found)
     seen: dict[tuple[int, int], bool] = {}
@@ -38,10 +44,10 @@ def linked(chronicle: Chronicle, ids: Iterable[str], who: ParticipantId) -> Link
         for fact in (*facts, *chronicle.index.naming(named, _FACTS_MAX)):
             if (fact.seq, fact.n) in seen:
                 continue
-            if len(seen) == _FACTS_MAX:
+            if len(seen) == _FACTS_MAX or is_over():
                 complete = False
                 break
-            is_seen = _is_for(chronicle, fact.seq, fact.id, who)
+            is_seen = _is_for(chronicle, fact, who)
             seen[fact.seq, fact.n] = is_seen
             if is_seen:
                 fresh = [one for one in (fact.id, *fact.causes) if one not in found]
@@ -50,9 +56,12 @@ def linked(chronicle: Chronicle, ids: Iterable[str], who: ParticipantId) -> Link
     return Linked(found, sorted({seq for (seq, _), is_seen in seen.items() if is_seen}), complete)
 
 
-def _is_for(chronicle: Chronicle, number: int, envelope_id: str, who: ParticipantId) -> bool:
+def _is_for(chronicle: Chronicle, fact: Fact, who: ParticipantId) -> bool:
+    """By the index alone where it says so: what the gateway made is there with those it was for."""
+    if fact.made is not None:
+        return fact.only is None or who in fact.only
     return any(
-        shown.envelope.id == envelope_id and (shown.only is None or who in shown.only)
-        for _, shows in chronicle.each((number,))
+        shown.envelope.id == fact.id and (shown.only is None or who in shown.only)
+        for _, shows in chronicle.each((fact.seq,))
         for shown in shows
     )

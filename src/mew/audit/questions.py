@@ -4,6 +4,7 @@ A walk over a million facts takes a fifth of a second, and ends as soon as enoug
 the planner: with an index in another order all that fits would be looked up and sorted first.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -14,10 +15,12 @@ from msgspec import Struct
 
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
+from mew.space.space import RECENT_IDS
 
 from .facts import CONFIGURED, IDENTIFIED, Fact, microseconds, moment
 from .index import Index
 from .statistics import Decided, Proposed
+from .uses import Place, Use, meant_after
 
 __all__ = [
     "PREFIX_CHARS_MIN",
@@ -116,13 +119,19 @@ def listed(index: Index, filters: Filters, *, limit: int, oldest: bool = False) 
 
 
 def find(index: Index, written: str) -> list[Fact]:
-    """What somebody may mean: an id, the number of an entry, or the beginning of an id, which may fit several."""
-    whole = index.with_id(written)
-    if whole is not None:
-        return [whole]
+    """What somebody may mean: an id, the beginning of an id, or the number of an entry, with or without a `#`.
+
+    Ids are the participants' to choose. So all are found that it may mean, and none stands for another; with a `#` it
+    is the number.
+    """
+    number = written.removeprefix("#")
     found: list[Fact] = []
-    if written.isascii() and written.isdigit() and len(written) <= _DIGITS_MAX:
-        found = index.select("seq = ?", (int(written),), tail="ORDER BY abs(n), n LIMIT 1")
+    if number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX:
+        found = index.select("seq = ?", (int(number),), tail="ORDER BY abs(n), n LIMIT 1")
+        if number != written:
+            return found
+    tail = f"ORDER BY seq DESC, n DESC LIMIT {_CANDIDATES_MAX}"
+    found += index.select("id = ? AND refusal = ''", (written,), tail=tail)[::-1]
     if len(written) >= PREFIX_CHARS_MIN:
         found += _beginning_with(index, written)
     return list({(fact.seq, fact.n): fact for fact in found}.values())
@@ -186,26 +195,54 @@ def first_and_last(index: Index, first: int = 0) -> tuple[datetime, datetime] | 
 def proposals(index: Index, first: int = 0) -> list[Proposed]:
     """Those from an entry on."""
     query = """
-        SELECT id, at, who, about, whom, digest FROM facts
+        SELECT seq, n, at, who, about, whom, digest FROM facts
         WHERE kind = 'mcp/proposal' AND refusal = '' AND seq >= ? ORDER BY seq
     """
     found = index.rows(query, (first,))
-    return [Proposed._make((*said, _names(whom), digest)) for *said, whom, digest in found]
+    return [Proposed._make(((seq, n), *said, _names(whom), digest)) for seq, n, *said, whom, digest in found]
 
 
 def decisions(index: Index, first: int = 0) -> list[Decided]:
-    """What may have decided proposals from an entry on, in order."""
+    """What may have decided proposals from an entry on, in order; some of it proposals shortly before."""
     query = """
-        SELECT proposed.id, said.kind, said.at, said.who, said.about, said.whom, said.digest
-        FROM facts AS proposed
+        SELECT proposed.seq, proposed.n, causes.cause, said.seq, said.n,
+            said.kind, said.at, said.who, said.about, said.whom, said.digest
+        FROM (
+            SELECT id, min(seq) AS seq, n FROM facts
+            WHERE kind = 'mcp/proposal' AND refusal = '' AND seq >= ? GROUP BY id
+        ) AS proposed
         CROSS JOIN causes ON causes.cause = proposed.id AND causes.seq > proposed.seq
         CROSS JOIN facts AS said ON said.seq = causes.seq AND said.n = causes.n
-        WHERE proposed.kind = 'mcp/proposal' AND proposed.refusal = '' AND proposed.seq >= ?
-            AND said.refusal = '' AND said.kind IN (?, ?, ?)
-        ORDER BY causes.seq
+        WHERE said.refusal = '' AND said.kind IN (?, ?, ?)
+        ORDER BY said.seq
     """
-    found = index.rows(query, (first, *_DECIDING_KINDS))
-    return [Decided._make((*said, _names(whom), digest)) for *said, whom, digest in found]
+    first = max(0, first - RECENT_IDS)  # one of those may have the id, so that another is not meant
+    again = _used_again(index, first)
+    decided: list[Decided] = []
+    for seq, n, cause, *at, kind, when, who, about, whom, digest in index.rows(
+        query, (first, *_DECIDING_KINDS)
+    ):
+        meant = _meant(again[cause], (at[0], at[1])) if cause in again else (seq, n)
+        decided.append(Decided(meant, kind, when, who, about, _names(whom), digest))
+    return decided
+
+
+def _used_again(index: Index, first: int) -> dict[str, tuple[list[Place], list[Use]]]:
+    """By the ids that several proposals have: where those are, and which is meant after each of them."""
+    uses: dict[str, list[Use]] = {}
+    proposals = "FROM facts WHERE kind = 'mcp/proposal' AND refusal = '' AND seq >= ?"
+    query = f"""
+        SELECT id, seq, n, who {proposals}
+        AND id IN (SELECT id {proposals} GROUP BY id HAVING count(*) > 1) ORDER BY seq
+    """
+    for envelope_id, *use in index.rows(query, (first, first)):
+        uses.setdefault(envelope_id, []).append(Use._make(use))
+    return {envelope_id: ([use.place for use in of], meant_after(of)) for envelope_id, of in uses.items()}
+
+
+def _meant(used: tuple[list[Place], list[Use]], before: Place) -> Place:
+    places, meant = used
+    return meant[bisect_left(places, before) - 1].place
 
 
 def _condition(filters: Filters) -> tuple[str, Sequence[Any]]:
@@ -215,8 +252,8 @@ def _condition(filters: Filters) -> tuple[str, Sequence[Any]]:
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (_DID, (who, _json([who]))),
         (_CONCERNED, (_json(filters.whom), filters.whom)),
-        ("+kind GLOB ?", (filters.kind,)),
-        ("+about GLOB ?", (filters.about,)),
+        ("+kind GLOB ?", (_glob(filters.kind),)),
+        ("+about GLOB ?", (_glob(filters.about),)),
         ("+refusal = ?", (filters.refusal,)),
         ("at >= ?", (since,)),
         ("at < ?", (until,)),
@@ -232,9 +269,16 @@ def _beginning_with(index: Index, prefix: str) -> list[Fact]:
     begins, values = "id >= ? AND id < ?", (prefix, prefix + _LAST_CHARACTER)
     tail = f"ORDER BY id, seq, n LIMIT {_CANDIDATES_MAX}"
     found = index.select(f"{begins} AND refusal = ''", values, tail=tail)
-    if not found:  # what was refused may have taken another's id, so that one comes first
-        found = index.select(f"{begins} AND refusal <> ''", values, tail=tail)
+    if found:
+        return found
+    # what was refused may have taken another's id, so that one comes first
+    found = index.select(f"{begins} AND refusal <> ''", values, tail=tail)
     return list({fact.id: fact for fact in reversed(found)}.values())[::-1]
+
+
+def _glob(pattern: str | None) -> str | None:
+    """With `*` and `?`, and brackets as they are: names have them."""
+    return pattern and pattern.replace("[", "[[]")
 
 
 def _json(value: Any) -> str:

@@ -11,30 +11,36 @@ import msgspec
 
 from mew.protocol.json import NOT_JSON, delimiters
 
-__all__ = ["digest_of"]
+__all__ = ["AMBIGUOUS", "digest_of"]
 
+AMBIGUOUS: Final = "?"
 _BYTES: Final = 16
 _FRACTION: Final = re.compile(rb"[0-9](?:\.[0-9]|[eE])")
 _encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
-def digest_of(method: str, params: bytes) -> str:
-    """Of a method and the JSON of its params; none are as good as empty ones."""
-    digest = blake2b(_encoder.encode(method), digest_size=_BYTES)
-    digest.update(_canonical(params or b"{}"))
-    return digest.hexdigest()
+def digest_of(payload: bytes) -> str:
+    """Of the method and params in a payload; no params are as good as empty ones. Empty where no method is in it.
 
-
-def _canonical(params: bytes) -> bytes:
+    Where a key occurs twice, what is asked for depends on who reads it: then it is like nothing but itself, byte for
+    byte, and its digest begins with `AMBIGUOUS`. So it is where a number is too long for most.
+    """
     try:
-        value = msgspec.json.decode(params)
+        asked = msgspec.json.decode(payload)
     except NOT_JSON:
-        return params
-    if _FRACTION.search(params):
-        value = _plain(value)
-    written = _encoder.encode(value)
-    # Where a key occurs twice, what is asked for depends on who reads it: then it is like nothing but itself.
-    return written if delimiters(written) == delimiters(params) else b"?" + params
+        return _digest(payload, mark=AMBIGUOUS)
+    if not isinstance(asked, dict) or not isinstance(asked.get("method"), str):
+        return ""
+    if delimiters(_encoder.encode(asked)) != delimiters(payload):
+        return _digest(payload, mark=AMBIGUOUS)
+    params = asked.get("params", {})
+    if _FRACTION.search(payload):
+        params = _plain(params)
+    return _digest(_encoder.encode([asked["method"], params]))
+
+
+def _digest(written: bytes, mark: str = "") -> str:
+    return mark + blake2b(written, digest_size=_BYTES).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from mew.protocol.kinds import Kind
 
 from .execution import carries_out, is_as_proposed
+from .uses import Place
 
 __all__ = [
     "Counted",
@@ -27,9 +28,9 @@ _SECOND_US: Final = 1_000_000
 
 
 class Proposed(NamedTuple):
-    """A proposal as the record has it. `at` is in microseconds."""
+    """A proposal as the record has it: where, since its id may be used again. `at` is in microseconds."""
 
-    id: str
+    place: Place
     at: int
     who: str
     about: str
@@ -38,9 +39,9 @@ class Proposed(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What may have decided a proposal: a request, a rejection or a withdrawal that names it."""
+    """What may have decided a proposal: a request, a rejection or a withdrawal that means it."""
 
-    proposal: str
+    proposal: Place
     kind: str
     at: int
     who: str
@@ -115,7 +116,7 @@ def of_proposals(
     A proposal that was carried out is fulfilled, whatever else was said of it. One that was only rejected is rejected,
     though that closes it for nobody else.
     """
-    cases = {proposal.id: _Case(proposal) for proposal in proposed}
+    cases = {proposal.place: _Case(proposal) for proposal in proposed}
     for decision in decided:
         case = cases.get(decision.proposal)
         if case is not None:

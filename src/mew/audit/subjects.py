@@ -1,58 +1,48 @@
 """PURE. What an envelope is about, in a line that needs no other: the tool that is asked for, whom it concerns, why."""
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
+from mew.protocol import kinds
 from mew.protocol.capability import in_short
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import NOT_JSON
 from mew.protocol.kinds import Kind
-from mew.protocol.visible import cut
+from mew.protocol.visible import cut, literal
+from mew.space.space import CHANGING_KINDS
 
-from .sameness import digest_of
+from .calls import called
+from .sameness import AMBIGUOUS, digest_of
 
 __all__ = ["Subject", "subject"]
 
 _CHARS_MAX: Final = 500
 _METHOD_CHARS_MAX: Final = 100
 _CAPABILITIES_MAX: Final = 16
-_BYTES_MAX: Final = (
-    1 << 16
-)  # of a payload that has no more than a line worth taking; requests are read in any size
+_CODE_CHARS_MAX: Final = 40
+_BYTES_MAX: Final = 1 << 16  # of a payload that nobody acts on, and that has no more than a reason
+_TWICE: Final = "ambiguous: a key occurs twice, or a number is too long"
+_Shape = TypeVar("_Shape")
 
 
 class Subject(NamedTuple):
     """`about`: method and name as in `tools/call:write_file`, or capabilities; `whom`: those concerned; `note`: why.
 
-    `digest`: of the method and params that are asked for.
+    `digest`: of the method and params that are asked for. `grant`: the id of the one grant that is taken back.
     """
 
     about: str = ""
     whom: tuple[str, ...] = ()
     note: str = ""
     digest: str = ""
-
-
-class _Asked(Struct, frozen=True):
-    method: str = ""
-    params: Raw = Raw()
-
-
-class _Named(Struct, frozen=True):
-    name: str | UnsetType = UNSET
-    uri: str | UnsetType = UNSET
-
-
-class _Error(Struct, frozen=True):
-    code: int = 0
-    message: str = ""
+    grant: str = ""
 
 
 class _Answered(Struct, frozen=True):
-    error: _Error | None = None
+    error: Any = None
     result: Raw = Raw()
 
 
@@ -61,56 +51,39 @@ class _Result(Struct, frozen=True):
 
 
 class _Said(Struct, frozen=True):
-    reason: str = ""
-
-
-class _Management(Struct, frozen=True):
-    recipient: str = ""
-    participant_id: str = ""
-    new_owner: str = ""
-    grant_id: str = ""
-    stream_id: str = ""
-    reason: str = ""
-    capabilities: tuple[Any, ...] = ()
-    initial_capabilities: tuple[Any, ...] = ()
-
-
-class _Who(Struct, frozen=True):
-    id: str = ""
-
-
-class _Presence(Struct, frozen=True):
-    event: str = ""
-    participant: _Who = _Who()
+    reason: Any = None
 
 
 def subject(envelope: Envelope) -> Subject:
-    """What is worth a line of it. A payload that is not what its kind says gives no more than its addressees."""
+    """What is worth a line of it, read as the space reads it. A payload that is not what its kind says gives no more
+    than its addressees.
+    """
     try:
-        found = _READERS.get(envelope.kind, _managed)(envelope)
+        found = _READERS.get(envelope.kind, _any)(envelope)
     except NOT_JSON:
         found = Subject()
-    about, whom, note, digest = found
-    return Subject(cut(about, _CHARS_MAX), whom or envelope.to, cut(note, _CHARS_MAX), digest)
+    whom = found.whom or envelope.to
+    return found._replace(about=cut(found.about, _CHARS_MAX), whom=whom, note=cut(found.note, _CHARS_MAX))
 
 
 def _asked(envelope: Envelope) -> Subject:
-    asked = msgspec.json.decode(bytes(envelope.payload) or b"{}", type=_Asked)
-    method, digest = cut(asked.method, _METHOD_CHARS_MAX), digest_of(asked.method, bytes(asked.params))
-    if not bytes(asked.params):
-        return Subject(method, digest=digest)
-    try:
-        named = msgspec.json.decode(asked.params, type=_Named)
-    except NOT_JSON:
-        return Subject(method, digest=digest)
-    name = named.uri if named.name is UNSET else named.name
-    return Subject(method if name is UNSET else f"{method}:{name}", digest=digest)
+    raw = bytes(envelope.payload) or b"{}"
+    digest = digest_of(raw)
+    note = _TWICE if digest.startswith(AMBIGUOUS) else ""
+    method, name = called(raw)
+    method = cut(method, _METHOD_CHARS_MAX)
+    return Subject(f"{method}:{name}" if name else method, note=note, digest=digest)
 
 
 def _answered(envelope: Envelope) -> Subject:
     answered = msgspec.json.decode(bytes(envelope.payload) or b"{}", type=_Answered)
-    if answered.error is not None:
-        return Subject(note=f"error {answered.error.code}: {answered.error.message}")
+    match answered.error:
+        case None:
+            pass
+        case {"code": code, "message": str(message)}:
+            return Subject(note=f"error {literal(code, _CODE_CHARS_MAX)}: {message}")
+        case error:
+            return Subject(note=f"error {literal(error, _CHARS_MAX)}")
     try:
         failed = msgspec.json.decode(bytes(answered.result) or b"{}", type=_Result).is_error
     except NOT_JSON:
@@ -118,35 +91,95 @@ def _answered(envelope: Envelope) -> Subject:
     return Subject(note="the tool failed" if failed else "")
 
 
-def _decided(envelope: Envelope) -> Subject:
-    return Subject(note=_read(envelope, _Said).reason)
-
-
 def _present(envelope: Envelope) -> Subject:
-    shown = msgspec.json.decode(bytes(envelope.payload), type=_Presence)
+    shown = _read(envelope, kinds.Presence)
     return Subject(shown.event, (shown.participant.id,))
 
 
-def _managed(envelope: Envelope) -> Subject:
-    said = _read(envelope, _Management)
-    capabilities = said.capabilities or said.initial_capabilities
+def _granted(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Grant)
+    return Subject(_in_short(asked.capabilities), (asked.recipient,), asked.reason or "")
+
+
+def _revoked(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Revoke)
+    if asked.grant_id:
+        return Subject(asked.grant_id, (asked.recipient,), asked.reason or "", grant=asked.grant_id)
+    return Subject(_in_short(asked.capabilities or ()), (asked.recipient,), asked.reason or "")
+
+
+def _invited(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Invite)
+    return Subject(_in_short(asked.initial_capabilities), (asked.participant_id,), asked.reason or "")
+
+
+def _invitation_made(envelope: Envelope) -> Subject:
+    return Subject(whom=(_read(envelope, kinds.InviteAck).participant_id,))
+
+
+def _kicked(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Kick)
+    return Subject(whom=(asked.participant_id,), note=asked.reason or "")
+
+
+def _stream_opened(envelope: Envelope) -> Subject:
+    return Subject(_read(envelope, kinds.StreamOpen).stream_id)
+
+
+def _stream_closed(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.StreamClose)
+    return Subject(asked.stream_id or "", note=asked.reason or "")
+
+
+def _stream_received(envelope: Envelope) -> Subject:
+    return Subject(_read(envelope, kinds.StreamAck).stream_id)
+
+
+def _written_to(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.StreamWriter)
+    return Subject(asked.stream_id, (asked.participant_id,))
+
+
+def _handed_over(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.StreamTransfer)
+    return Subject(asked.stream_id, (asked.new_owner,))
+
+
+def _any(envelope: Envelope) -> Subject:
+    """Whom it concerns is whom it is addressed to."""
+    if len(bytes(envelope.payload)) > _BYTES_MAX and envelope.kind not in CHANGING_KINDS:
+        return Subject()
+    reason = _read(envelope, _Said).reason
+    return Subject(note=reason if isinstance(reason, str) else "")
+
+
+def _in_short(capabilities: Sequence[Any]) -> str:
     about = ", ".join(map(in_short, capabilities[:_CAPABILITIES_MAX]))
-    if len(capabilities) > _CAPABILITIES_MAX:
-        about += f" and {len(capabilities) - _CAPABILITIES_MAX} more"
-    concerned = said.recipient or said.participant_id or said.new_owner
-    return Subject(about or said.grant_id or said.stream_id, (concerned,) if concerned else (), said.reason)
+    more = len(capabilities) - _CAPABILITIES_MAX
+    return f"{about} and {more} more" if more > 0 else about
 
 
-def _read(envelope: Envelope, shape: type[Any]) -> Any:
-    raw = bytes(envelope.payload) or b"{}"
-    return msgspec.json.decode(raw, type=shape) if len(raw) <= _BYTES_MAX else shape()
+def _read(envelope: Envelope, shape: type[_Shape]) -> _Shape:
+    return msgspec.json.decode(bytes(envelope.payload) or b"{}", type=shape)
 
 
 _READERS: Final[dict[str, Callable[[Envelope], Subject]]] = {
     Kind.MCP_PROPOSAL: _asked,
     Kind.MCP_REQUEST: _asked,
     Kind.MCP_RESPONSE: _answered,
-    Kind.MCP_REJECT: _decided,
-    Kind.MCP_WITHDRAW: _decided,
     Kind.PRESENCE: _present,
+    Kind.GRANT: _granted,
+    Kind.REVOKE: _revoked,
+    Kind.INVITE: _invited,
+    Kind.INVITE_ACK: _invitation_made,
+    Kind.KICK: _kicked,
+    Kind.STREAM_OPEN: _stream_opened,
+    Kind.STREAM_CLOSE: _stream_closed,
+    Kind.STREAM_ACK: _stream_received,
+    Kind.STREAM_GRANT_WRITE: _written_to,
+    Kind.STREAM_REVOKE_WRITE: _written_to,
+    Kind.STREAM_WRITE_GRANTED: _written_to,
+    Kind.STREAM_WRITE_REVOKED: _written_to,
+    Kind.STREAM_TRANSFER: _handed_over,
+    Kind.STREAM_TRANSFERRED: _handed_over,
 }

@@ -1,10 +1,9 @@
 """What every question to the record needs: the journal, and the index of it brought up to date."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final, NamedTuple
 
@@ -12,16 +11,17 @@ import typer
 
 from mew.audit.catching_up import Progress, catch_up
 from mew.audit.index import FILE, Index
+from mew.audit.index_file import copy_file
+from mew.log.ahead import Ahead
 from mew.log.base import LogUnavailable
 from mew.log.database import Damaged
 from mew.log.reading import JournalReader
 from mew.protocol.visible import visible
 
-from .moments import read_moment
 from .progress import progress
 from .where import Failed, find_journal
 
-__all__ = ["AsJson", "Limit", "Since", "Until", "Who", "asking", "plain", "read_time"]
+__all__ = ["AsJson", "Limit", "Since", "Until", "Who", "asking", "plain"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON, with times in UTC.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000_000, help="How many at most.")]
@@ -31,7 +31,6 @@ Since = Annotated[
 Until = Annotated[str | None, typer.Option("--until", help="Before then, written alike.")]
 Who = Annotated[str | None, typer.Option("--who", help="Only what this participant did.")]
 
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _WARNING_CHARS_MAX: Final = 2_000
 
 
@@ -70,10 +69,13 @@ def _index(folder: Path, stack: ExitStack) -> Index:
     except LogUnavailable:
         elsewhere = Path(stack.enter_context(TemporaryDirectory(prefix="mew-audit-")))
         try:
-            for file in folder.glob(f"{FILE}*"):
-                copyfile(file, elsewhere / file.name)
+            copy_file(folder / FILE, elsewhere / FILE)
+        except FileNotFoundError:
+            pass  # it is made from the journal
         except OSError as error:
             raise LogUnavailable(f"{folder / FILE}: {error.strerror}") from error
+        except sqlite3.Error as error:
+            raise LogUnavailable(f"{folder / FILE}: {error}") from error
         return Index(elsewhere)
 
 
@@ -91,27 +93,9 @@ def _caught_up(journal: JournalReader, index: Index) -> str | None:
             catch_up(journal, index, told)
         except (Damaged, LogUnavailable) as error:
             return str(error)
+    if journal.is_blind and journal.ahead is not Ahead.READ:
+        return f"{journal.path}-wal could not be looked at"
     return None
-
-
-def read_time(option: str, written: str | None, now: datetime) -> datetime | None:
-    """What an option says: a moment, or how long before now.
-
-    Raises:
-        Failed: it is neither.
-    """
-    if written is None:
-        return None
-    number, unit = written[:-1], _UNITS.get(written[-1:])
-    try:
-        if unit is not None and number.isascii() and number.replace(".", "", 1).isdigit():
-            return now - timedelta(**{unit: float(number)})
-        found = read_moment(option, written)
-        return None if found is None else found.astimezone(UTC)
-    except (Failed, OverflowError) as error:
-        raise Failed(
-            f"{option} {written!r} is no time; write 2026-01-31, 2026-01-31T12:30:00Z, or 2h or 3d for so long ago"
-        ) from error
 
 
 def plain(option: str, written: str | None) -> str | None:

@@ -20,7 +20,7 @@ from mew.audit.verify import verify_journal
 from mew.log.reading import JournalReader
 
 from .files import whole_file
-from .moments import read_moment
+from .moments import read_time
 from .progress import progress
 from .telling import told
 from .verdicts import show_verdict, verdict_json
@@ -92,7 +92,8 @@ def export(
     ] = None,
     last: Annotated[int | None, typer.Option("--to", min=1, help="The last entry, by its number.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Begin with the first entry at this time or later: 2026-01-31T12:30.")
+        str | None,
+        typer.Option(help="Begin with the first entry at this time or later: 2026-01-31T12:30, or 2h ago."),
     ] = None,
     until: Annotated[
         str | None, typer.Option(help="End before the first entry at this time or later.")
@@ -108,11 +109,12 @@ def export(
 
     Example: mew audit export --space demo --since 2026-01-31 -o january.jsonl
     """
+    now = datetime.now(UTC)
     wanted = Wanted(
         first=first,
         last=last,
-        since=read_moment("--since", since),
-        until=read_moment("--until", until),
+        since=read_time("--since", since, now),
+        until=read_time("--until", until, now),
     )
     folder = find_journal(config, journal, space)
     with JournalReader(folder) as reader, _output(output, force=force) as file:

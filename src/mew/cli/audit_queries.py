@@ -29,10 +29,11 @@ from mew.audit.questions import (
 from mew.audit.standing import standing_at
 from mew.audit.violations import attempts
 
-from .asking import AsJson, Limit, Since, Until, Who, asking, plain, read_time
+from .asking import AsJson, Limit, Since, Until, Who, asking, plain
 from .audit_tables import attempt_json, show_attempts, show_candidates, show_facts, show_refusals
 from .chain_tree import chain_json, show_chain
 from .grants_tables import given_json, holder_json, show_given, show_holders
+from .moments import read_time
 from .stats_tables import show_statistics
 from .tables import console, fact_json, written_json
 from .telling import told
@@ -101,7 +102,7 @@ def chain(
         str,
         typer.Argument(
             metavar="ID",
-            help=f"An envelope, {PREFIX_CHARS_MIN} characters of its id, or the number of its entry.",
+            help=f"An envelope, {PREFIX_CHARS_MIN} characters of its id, or the number of its entry: 7, or '#7'.",
         ),
     ],
     config: Config = Path("space.yaml"),
@@ -121,7 +122,9 @@ def chain(
             raise Failed(_not_found(written))
         if len(found) > 1:
             _show_candidates(found, json=json)
-            raise Failed(f"{written!r} may be any of these; write more of the id")
+            raise Failed(
+                f"{written!r} may be any of these; write more of the id, or the entry: '#{found[-1].seq}'"
+            )
         built = in_full(chain_of(asked.record, found[0]), Kept(asked.journal).envelope)
         if json:
             typer.echo(written_json(chain_json(built)))
@@ -205,6 +208,10 @@ def violations(
             page = listed(asked.record, filters, limit=_REFUSED_MAX)
             tried = attempts(page.facts)[-limit:]
             _answer(list(map(attempt_json, tried)), lambda out: show_attempts(tried, out), json=json)
+            if page.more:  # also beside JSON: the times in it are too few
+                _remark(
+                    f"counted are the last {len(page.facts):,}; there are older ones, which --summary counts too"
+                )
         if not json:
             _remark(_AT_MOST)
 

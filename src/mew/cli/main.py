@@ -72,3 +72,6 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:  # a full disk behind a redirection, say
+        typer.echo(f"mew: {error.strerror or error}", err=True)
+        sys.exit(2)

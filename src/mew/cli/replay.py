@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, BinaryIO
@@ -25,7 +26,7 @@ from mew.protocol.visible import named, visible
 from mew.space import Entry
 
 from .keyboard import QUIT, Keyboard
-from .moments import read_moment
+from .moments import read_time
 from .player import Ended, Player
 from .screen import JsonLines, Output, Screen
 from .telling import told
@@ -53,7 +54,7 @@ def replay(
     first: Annotated[int, typer.Option("--from", min=0, help="The first entry, by its number.")] = 0,
     last: Annotated[int | None, typer.Option("--to", min=0, help="The last entry, by its number.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Not what was before: 2026-01-31, or with a time 2026-01-31T12:30.")
+        str | None, typer.Option(help="Not what was before: 2026-01-31, 2026-01-31T12:30:00Z, or 2h ago.")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Not what was then or later.")] = None,
     kind: Annotated[
@@ -74,15 +75,16 @@ def replay(
 
     Example: mew replay demo --speed 10x
     """
+    now = datetime.now(UTC)
     part = Part(
         first=first,
         last=last,
-        since=read_moment("--since", since),
-        until=read_moment("--until", until),
+        since=read_time("--since", since, now),
+        until=read_time("--until", until, now),
         kind=_kind(kind),
         participant=participant,
     )
-    at_once = not serve and not sys.stdout.isatty()
+    at_once = not serve and not (sys.stdout and sys.stdout.isatty())
     pace = _pace(speed or ("max" if at_once else "1x"), idle_max)
     output: Output = JsonLines() if json else Screen(Console(highlight=False))
     with _recording(what, config, journal, part) as recording:

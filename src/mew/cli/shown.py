@@ -24,6 +24,7 @@ _DIM: Final = "dim"
 _BAD: Final = "red"
 _PROSE_CHARS_MAX: Final = 4_000
 _VALUE_CHARS_MAX: Final = 160
+_NUMBER_CHARS_MAX: Final = 40
 _NAMES_MAX: Final = 4
 _WHOLE_ID_CHARS: Final = 12
 _ID_CHARS: Final = 6
@@ -205,7 +206,7 @@ def _with_others(verb: str, after: str = "") -> "_Says":
     def says(envelope: Envelope, content: _Content) -> Text:
         given = {name: value for name, value in content.items() if name not in ("reason", "timeout_seconds")}
         seconds = content.get("timeout_seconds")
-        lasting = f" for {seconds:g} s" if isinstance(seconds, int | float) else ""
+        lasting = f" for {literal(seconds, _NUMBER_CHARS_MAX)} s" if isinstance(seconds, int | float) else ""
         more = f" {literal(given, _VALUE_CHARS_MAX)}" if given else ""
         return Text.assemble(verb, *_to(envelope, " "), after, lasting, _why(content), (more, _DIM))
 
@@ -215,7 +216,7 @@ def _with_others(verb: str, after: str = "") -> "_Says":
 def _grant(envelope: Envelope, content: _Content) -> Text:
     lasting = ""
     if isinstance(content.get("ttl_seconds"), int | float):
-        lasting = f" for {content['ttl_seconds']:g} s"
+        lasting = f" for {literal(content['ttl_seconds'], _NUMBER_CHARS_MAX)} s"
     elif _string(content, "expires_at"):
         lasting = f" until {visible(_string(content, 'expires_at'), 40)}"
     given = _capabilities(_list(content, "capabilities"))

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from threading import Event
 from typing import Final, TypeVar
@@ -16,9 +17,10 @@ from msgspec.structs import replace
 
 from mew.audit.auditor import Auditor
 from mew.audit.links import Linked
+from mew.log.base import Kept, Log
 from mew.log.retention import Retention
 
-from .excerpts import Asked, Excerpt, link, read_covered, read_excerpt
+from .excerpts import Asked, Excerpt, link, patience, read_covered, read_excerpt
 from .history import History
 from .pages import Filling, Page, Query, fitting
 from .places import Place, cursor
@@ -28,7 +30,7 @@ __all__ = ["Archive", "ArchiveBusy", "Archives", "Readers"]
 Result = TypeVar("Result")
 
 _THREADS: Final = 2
-_READING_MAX: Final = 2
+_READING_MAX: Final = 1  # of a space: others have one too
 _WAITING_MAX: Final = 64
 _ROUNDS_MAX: Final = 4
 _SETTLE_S: Final = 2.0
@@ -59,9 +61,9 @@ class Archives:
         self._retention = retention
         self._readers = Readers()
 
-    def open(self, space: str, auditor: Auditor) -> "Archive":
+    def open(self, space: str, log: Log, auditor: Auditor) -> "Archive":
         """That of a space, whose id is fit to name a folder; the auditor is who writes its index."""
-        return Archive(self._folder / space, self._retention, self._readers, auditor.settle)
+        return Archive(self._folder / space, self._retention, self._readers, auditor.settle, lambda: log.kept)
 
     def close(self) -> None:
         self._readers.close()
@@ -74,11 +76,20 @@ Settle = Callable[[int], Awaitable[None]]
 class Archive:
     """Answers from what is in memory and what is in the journal as if it were one."""
 
-    def __init__(self, folder: Path, retention: Retention, readers: Readers, settle: Settle) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        retention: Retention,
+        readers: Readers,
+        settle: Settle,
+        kept: Callable[[], Kept],
+    ) -> None:
+        """`kept`: what the journal has now."""
         self._folder = folder
         self._retention = retention
         self._readers = readers
         self._settle = settle
+        self._kept = kept
         self._reading = asyncio.Semaphore(_READING_MAX)
         self._waiting = 0
 
@@ -91,29 +102,55 @@ class Archive:
         """
         if _is_at_hand(history, query):
             return history.select(query)
+        page = self._at_once(history, query)
+        if page is not None:
+            return page
         async with self._turn():
             chain = None if query.correlation is None else await self._chain(history, query)
             if query.newest_first:
                 return await self._newest_first(history, query, chain)
             return await self._oldest_first(history, query, chain)
 
+    def _at_once(self, history: History, query: Query) -> Page | None:
+        """The newest, where memory has more than a page of that: all ask so who come back, and all at once."""
+        if not query.newest_first or query.after is not None or query.correlation is not None:
+            return None
+        filling = Filling(query.limit)
+        if _fill(filling, history, query, None):
+            return None
+        past = history.cursor_past(filling.taken[-1], newest_first=True)
+        return Page(tuple(filling.taken), more=True, complete=self._has_all_since(query.since), cursor=past)
+
+    def _has_all_since(self, moment: datetime | None) -> bool:
+        """Whether nothing that was shown at or after this moment is gone; None: nothing at all."""
+        kept, since = self._kept(), self._retention.kept_since
+        is_whole = not kept.begin and (since is None or kept.since is None or kept.since >= since)
+        if is_whole or moment is None or kept.since is None:
+            return is_whole
+        return kept.since < moment and (since is None or since < moment)
+
     async def _oldest_first(self, history: History, query: Query, chain: Linked | None) -> Page:
         gone, filling = history.gone, Filling(query.limit)
         here = _here(history, query)
         found = await self._read(history, query, filling, chain)
         if found.next is not None or here is None:
-            return _page(filling, found, found.next)
-        read, behind = len(filling.taken), Place(gone + 1, 0)
+            return _page(filling, found, _written(found.next), more=found.next is not None)
+        read, behind = len(filling.taken), _written(Place(gone + 1, 0))
         if history.gone != gone:
-            return _page(filling, found, behind)
+            return _page(filling, found, behind, more=True)
         more = not _fill(filling, history, query, chain)
-        return _page(filling, found, behind if more and len(filling.taken) == read else None, more=more)
+        if len(filling.taken) > read:
+            behind = history.cursor_past(filling.taken[-1], newest_first=False)
+        return _page(filling, found, behind if more or filling.taken else None, more=more)
 
     async def _newest_first(self, history: History, query: Query, chain: Linked | None) -> Page:
         filling = Filling(query.limit)
-        more = not _fill(filling, history, query, chain)
-        found = await self._read(history, query, None if more else filling, chain)
-        return _page(filling, found, found.next, more=more)
+        if _fill(filling, history, query, chain):
+            found = await self._read(history, query, filling, chain)
+            return _page(filling, found, _written(found.next), more=found.next is not None)
+        past = history.cursor_past(filling.taken[-1], newest_first=True)
+        found = await self._read(history, query, None, chain)
+        return _page(filling, found, past, more=True)
 
     async def _read(
         self, history: History, query: Query, filling: Filling | None, chain: Linked | None
@@ -137,9 +174,10 @@ class Archive:
         assert query.correlation is not None, "a chain of nothing"
         await self._settled(history.gone)
         found = Linked({query.correlation}, [], complete=False)
+        is_over = patience(self._readers.stopped)
         for _ in range(_ROUNDS_MAX):
             here = history.chain(found.ids, query.who)
-            found = await self._run(link, self._folder, here.ids, query.who)
+            found = await self._run(link, self._folder, here.ids, query.who, is_over)
             if found.ids == here.ids:
                 break
         return replace(found, complete=False)
@@ -215,6 +253,9 @@ def _fill(filling: Filling, history: History, query: Query, chain: Linked | None
     return filling.take_all(history.among(query, *here), fits)
 
 
-def _page(filling: Filling, found: Excerpt, following: Place | None, *, more: bool = False) -> Page:
-    on = None if following is None else cursor(following)
-    return Page(tuple(filling.taken), more or following is not None, found.complete, on)
+def _page(filling: Filling, found: Excerpt, following: str | None, *, more: bool) -> Page:
+    return Page(tuple(filling.taken), more, found.complete, following)
+
+
+def _written(place: Place | None) -> str | None:
+    return None if place is None else cursor(place)

@@ -22,7 +22,7 @@ from .pages import Filling, Query, fitting
 from .places import Place, place_in
 from .recovery import record_of
 
-__all__ = ["Asked", "Excerpt", "link", "read_covered", "read_excerpt"]
+__all__ = ["Asked", "Excerpt", "link", "patience", "read_covered", "read_excerpt"]
 
 _logger = logging.getLogger(__name__)
 
@@ -71,11 +71,17 @@ def read_covered(asked: Asked, filling: Filling | None) -> Excerpt:
     return _read(asked, lambda reading: reading.read(filling))
 
 
-def link(folder: Path, ids: set[str], who: ParticipantId) -> Linked:
-    """What hangs together with these, as far as there are facts about it."""
+def patience(stopped: Event) -> Callable[[], bool]:
+    """Says whether it is over: after a while from now, or when nobody waits for the answer any more."""
+    deadline_s = time.monotonic() + _FIND_S
+    return lambda: stopped.is_set() or time.monotonic() >= deadline_s
+
+
+def link(folder: Path, ids: set[str], who: ParticipantId, is_over: Callable[[], bool]) -> Linked:
+    """What hangs together with these, as far as there are facts about it, and time to follow them."""
     try:
         with Chronicle(folder) as chronicle:
-            return linked(chronicle, ids, who)
+            return linked(chronicle, ids, who, is_over)
     except (Damaged, LogUnavailable) as error:
         _unread(folder, error)
         return Linked(ids, [], complete=False)
@@ -102,8 +108,7 @@ class _Reading:
         self._chronicle = chronicle
         self._query = query = asked.query
         self._until = asked.until
-        self._stopped = asked.stopped
-        self._deadline_s = time.monotonic() + _FIND_S
+        self._is_over = patience(asked.stopped)
         self._too_old = 0 if asked.since is None else chronicle.first_since(asked.since) - 1
         self._from = Place(0, 0)
         self._to = Place(asked.until + 1, 0)
@@ -163,9 +168,6 @@ class _Reading:
             return place if place.seq <= self._until + 1 else None
         found = self._chronicle.find(cursor, self._until, self._is_over)
         return None if found is None else Place(found[0], found[1] + behind)
-
-    def _is_over(self) -> bool:
-        return self._stopped.is_set() or time.monotonic() >= self._deadline_s
 
     def _fill(self, filling: Filling) -> Place | None:
         """Where to go on; None: there is nothing more."""

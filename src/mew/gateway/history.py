@@ -11,10 +11,11 @@ from mew.protocol.envelope import EnvelopeId, ParticipantId
 
 from .correlations import Chain, Correlations
 from .pages import Filling, Page, Query, Record, fitting
-from .places import Place, place_in
+from .places import Place, cursor, place_in
 
 __all__ = ["History"]
 
+_ALL: Final = 1 << 30
 _NAME_BYTES: Final = 128  # what a name among many takes, decoded and indexed, beside its letters
 
 
@@ -29,8 +30,12 @@ class History:
         first: int = 0,
         dropped_at: datetime | None = None,
         gone: int = 0,
+        life: str = "",
     ) -> None:
-        """One that goes on where another ended: so many were shown before, the last at that time by that entry."""
+        """One that goes on where another ended: so many were shown before, the last at that time by that entry.
+
+        `life`: a name for it in cursors, where no other goes on from here.
+        """
         self._envelopes_max = envelopes_max
         self._bytes_max = bytes_max
         self._records: deque[Record] = deque()
@@ -39,6 +44,8 @@ class History:
         self._bytes_dropped = 0
         self._dropped_at = dropped_at
         self._gone = gone
+        self._gone_of_it = _ALL  # so many that this entry showed
+        self._life = life
         self._correlations = Correlations()
 
     def __len__(self) -> int:
@@ -101,28 +108,40 @@ class History:
         number = None if envelope_id is None else self.number_after(envelope_id)
         return self.between(self._first if number is None else number, self.end)
 
-    def number_after(self, cursor: str) -> int | None:
+    def number_after(self, written: str) -> int | None:
         """The number of the first that comes, or will come, after an id or a cursor; None: it is not known here."""
-        place = place_in(cursor)
+        place = place_in(written, self._life)
         if place is not None:
             return self.number_at(place)
-        number = self._number(cursor)
+        number = self._number(written)
         return None if number is None else number + 1
 
-    def number_before(self, cursor: str) -> int | None:
+    def number_before(self, written: str) -> int | None:
         """The number up to which they come before an id or a cursor; None: it is not known here."""
-        place = place_in(cursor)
-        return self._number(cursor) if place is None else self.number_at(place)
+        place = place_in(written, self._life)
+        return self._number(written) if place is None else self.number_at(place)
 
     def number_at(self, place: Place) -> int | None:
         """The number of the first at this place or after it; None: it is not known here."""
-        if place.seq <= self._gone:
+        if place < (self._gone, self._gone_of_it):
             return None
         start = bisect_left(self._records, place.seq, key=_entry)
         if start == len(self._records) and place.seq > self._gone + 1:
             return None  # of a life of which some is lost: what comes may get the same numbers
-        of_entry = islice(self._records, start, start + place.n)
+        before = place.n - self._gone_of_it if place.seq == self._gone else place.n
+        of_entry = islice(self._records, start, start + before)
         return self._first + start + sum(record.seq == place.seq for record in of_entry)
+
+    def place_of(self, record: Record) -> Place:
+        """Where a record is that is here: before it."""
+        start = bisect_left(self._records, record.seq, key=_entry)
+        n = next(n for n, one in enumerate(islice(self._records, start, None)) if one is record)
+        return Place(record.seq, n + self._gone_of_it if record.seq == self._gone else n)
+
+    def cursor_past(self, record: Record, *, newest_first: bool) -> str:
+        """Where to go on once this one was told, which is here."""
+        place = self.place_of(record)
+        return cursor(place if newest_first else Place(place.seq, place.n + 1), self._life)
 
     def between(self, first: int, end: int) -> Iterator[Record]:
         """The records kept that have these numbers, oldest first. The last ones cost no walk over the rest."""
@@ -154,7 +173,9 @@ class History:
         filling = Filling(query.limit)
         fits = fitting(query, None if chain is None else chain.ids)
         more = not filling.take_all(self.among(query, max(start, first), end), fits)
-        return Page(tuple(filling.taken), more, complete)
+        taken = tuple(filling.taken)
+        past = self.cursor_past(taken[-1], newest_first=query.newest_first) if taken else None
+        return Page(taken, more, complete, past)
 
     def among(self, query: Query, first: int, end: int) -> Iterator[Record]:
         """Those that have these numbers, in the order that is asked for."""
@@ -185,6 +206,7 @@ class History:
         self._bytes -= _weight(oldest)
         self._bytes_dropped += _weight(oldest)
         self._dropped_at = oldest.at
+        self._gone_of_it = self._gone_of_it + 1 if oldest.seq == self._gone else 1
         self._gone = oldest.seq
         self._first += 1
 

@@ -167,7 +167,7 @@ class HttpDoor:
         if not page.records and not page.more and asked.wait_s:
             came = await self._wait(admission, query, asked.wait_s)
             page = page if came is None else replace(came, complete=page.complete)
-        following = page.cursor or _last(page) or _known(query, page)
+        following = page.cursor or _known(query, page)
         return _json(shapes.MessagesPage(_raw(page), following, page.complete))
 
     async def _wait(self, admission: Admission, query: Query, wait_s: float) -> Page | None:
@@ -340,10 +340,6 @@ def _given(value: _Value | UnsetType) -> _Value | None:
 
 def _raw(page: Page) -> list[Raw]:
     return [Raw(record.raw) for record in page.records]
-
-
-def _last(page: Page) -> str | None:
-    return page.records[-1].envelope.id if page.records else None
 
 
 def _known(query: Query, page: Page) -> str | None:

@@ -39,7 +39,7 @@ class Intake:
         trace: Trace | None,
         since: datetime | None = None,
     ) -> None:
-        """`since`: when something was last shown. Times in a log never go back, though a clock may."""
+        """`since`: when the last entry was made. Times in a log never go back, though a clock may."""
         self._space = space
         self._log = log
         self._now = now

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from mew.audit.auditor import Auditor
+from mew.audit.auditor import Auditor, Writers
 from mew.audit.checkpoints import Checkpointing, Signer
 from mew.audit.keys import BadKey
 from mew.log.base import LogUnavailable
@@ -39,6 +39,7 @@ class Keeping:
         self._signer: Signer | None = None
         self._journals: Journals | None = None
         self._archives: Archives
+        self._writers: Writers
         if journal is None:
             return
         if journal.sign_key is not None:
@@ -48,6 +49,7 @@ class Keeping:
                 raise LogUnavailable(f"journal.sign_key: {error}") from error
         self._journals = Journals(journal.folder, journal.fsync, Retention(journal.keep, now))
         self._archives = Archives(journal.folder, self._journals.retention)
+        self._writers = Writers()
 
     def open_room(self, rules: Rules, limits: Limits, shell: Shell) -> Room:
         """The space as it was left.
@@ -57,10 +59,10 @@ class Keeping:
         """
         if self._journals is None:
             return Room(rules, limits, MemoryLog(), shell, self._trace)
-        log = self._journals.open(rules.id)
+        auditor = self._auditor(rules.id, shell)
+        log = self._journals.open(rules.id, auditor.covered)
         try:
-            auditor = self._auditor(rules.id, shell)
-            archive = self._archives.open(rules.id, auditor)
+            archive = self._archives.open(rules.id, log, auditor)
             return Room(rules, limits, log, shell, self._trace, auditor, archive)
         except BaseException:
             log.close()
@@ -75,10 +77,11 @@ class Keeping:
         """Others may have the folder. The rooms must be closed."""
         if self._journals is not None:
             self._archives.close()
+            self._writers.close()
             self._journals.close()
 
     def _auditor(self, space: str, shell: Shell) -> Auditor:
         assert self._journals is not None, "a record without a journal"
         folder = self._journals.folder / space
         signing = None if self._signer is None else Checkpointing(folder, space, self._signer)
-        return Auditor(folder, shell.now, signing)
+        return Auditor(folder, shell.now, self._writers, signing)

@@ -47,19 +47,20 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True):
-    """`more` may fit the query and did not fit the page; not `complete`: some that may have fitted are gone."""
+    """`more` may fit the query and did not fit the page; not `complete`: some that may have fitted are gone.
+
+    `cursor` is where to go on, also for what is not there yet; None: that is not known. It is the place itself and no
+    id: an old client may use one again.
+    """
 
     records: tuple[Record, ...]
     more: bool
     complete: bool
     cursor: str | None = None
-    """Where to go on, if it is not at the last of the records."""
 
     @property
     def next(self) -> str | None:
         """Where more comes from, if there is more."""
-        if self.more and self.cursor is None:
-            return self.records[-1].envelope.id
         return self.cursor if self.more else None
 
 

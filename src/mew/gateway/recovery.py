@@ -37,10 +37,13 @@ def bounds(limits: Limits, keep: Keep) -> tuple[int, int]:
     )
 
 
-def recover(log: Log, limits: Limits, now: datetime) -> tuple[Space, History]:
-    """The space after all that is in the log, and what was shown last, within its bounds.
+def recover(
+    log: Log, limits: Limits, now: datetime, life: str = ""
+) -> tuple[Space, History, datetime | None]:
+    """The space after all that is in the log, what was shown last, within its bounds, and when the last entry was made.
 
-    Nothing is carried out: what was to be sent was sent, or its receiver is gone and asks for what it missed.
+    `life`: a name for this process in cursors, where the log ends with it. Nothing is carried out: what was to be sent
+    was sent, or its receiver is gone and asks for what it missed.
 
     Raises:
         LogUnavailable: the log is there and cannot be read.
@@ -52,15 +55,18 @@ def recover(log: Log, limits: Limits, now: datetime) -> tuple[Space, History]:
         first=0 if mark is None else mark.end,
         dropped_at=None if mark is None or not mark.end else mark.at,
         gone=0 if mark is None or not mark.end else mark.seq,
+        life=life,
     )
     space = Space(None if mark is None else _restored(past.state))
+    last_at = None if mark is None else mark.at
     for entry in past.entries:
+        last_at = entry.at if last_at is None else max(last_at, entry.at)
         for decision in space.apply(entry):
             if isinstance(decision, Deliver):
                 history.append(record_of(entry, decision))
     if log.keep.age is not None:
         history.forget(now - log.keep.age)
-    return space, history
+    return space, history, last_at
 
 
 def record_of(entry: Entry, shown: Deliver) -> Record:

@@ -7,15 +7,13 @@ from datetime import datetime
 from itertools import chain
 from typing import Final, assert_never
 
-from msgspec import UNSET
-
 from mew.audit.auditor import Auditor
 from mew.log.base import Log, LogUnavailable
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
-from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError
-from mew.protocol.kinds import InviteAck, Kind
+from mew.protocol.kinds import Kind
 from mew.space import (
     Answer,
     Configured,
@@ -40,6 +38,7 @@ from . import answers
 from .admit import admit
 from .archive import Archive
 from .intake import Intake
+from .invitations import Invitations
 from .outbox import Outboxes
 from .ports import Accepted, Counts, Guest, Shell
 from .recovery import Milestones, bounds, record_of, recover
@@ -76,7 +75,9 @@ class Room:
         """
         self.id = rules.id
         self.limits = limits
-        self.space, self.history = recover(log, limits, shell.now())
+        self._epoch = secrets.token_hex(4)  # nothing is signed as before a crash
+        life = self._epoch if archive is None else ""
+        self.space, self.history, last_at = recover(log, limits, shell.now(), life)
         self.guests: dict[Connection, Guest] = {}
         self.counts = Counts()
         self.dismissed = False
@@ -88,18 +89,16 @@ class Room:
         self.archive = archive
         """What the history no longer has, where it is kept."""
         self._auditor = auditor
-        if auditor is not None:
-            auditor.begin(after=self.space.seq)
-        self._intake = Intake(self.space, log, shell.now, trace, self.history.shown_at)
+        self._intake = Intake(self.space, log, shell.now, trace, last_at)
         self._outboxes = Outboxes()
+        self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)
         self._entering: Waiting[Connection, None] = Waiting()
         self._injected: Waiting[str, Accepted | Refused] = Waiting()
         self._relay = Relay(self.space, self._intake, self._outboxes, self.counts, shell.now, self.turn_away)
         self._flushing = False
         self._wake: asyncio.TimerHandle | None = None
         self._milestones = Milestones(self.space, self.history, log)
-        self._epoch = secrets.token_hex(4)  # first of all: nothing is signed as before a crash
-        self.configure(rules, limits)
+        self.configure(rules, limits)  # first of all
         for connection in self.space.state.connections:  # they ended with the process that had them
             self._intake.append(Left(connection))
 
@@ -109,6 +108,8 @@ class Room:
         Raises:
             LogUnavailable: the log broke; nobody was shown anything that is not in it.
         """
+        if self._auditor is not None:
+            self._auditor.begin(after=self.space.seq)
         try:
             async with aclosing(self._log.follow(after=self.space.seq)) as batches:
                 async for batch in batches:
@@ -287,7 +288,7 @@ class Room:
             case Disconnect(connections, code, reason):
                 self._disconnect(connections, code, reason)
             case Invite():
-                self._hand_over(entry, decision)
+                self._invitations.hand_over(entry, decision)
             case WakeAt(at):
                 self._wake_at(at)
             case _:
@@ -348,33 +349,6 @@ class Room:
             if guest is not None:
                 guest.close(code, reason)
 
-    def _hand_over(self, entry: Entry, invite: Invite) -> None:
-        ack = self._invite_ack(entry, invite)
-        if ack is None:
-            return  # another node made the token, and tells the inviter
-        if invite.connection is not None:
-            self._outboxes.to((invite.connection,), text_frame(encode(ack)))
-        if invite.email is not None and self._shell.sends_mail():
-            self._shell.invite_by_mail(invite.email, self.id, ack)
-
-    def _invite_ack(self, entry: Entry, invite: Invite) -> Envelope | None:
-        assert isinstance(entry.event, Sent), f"an invitation from {entry.event}"
-        token = self._intake.token(entry.event)
-        if token is None:
-            return None
-        made = InviteAck(
-            status="created",
-            participant_id=invite.participant,
-            token=token,
-            connection_url=self._shell.connection_url(self.id),
-            email=UNSET
-            if invite.email is None
-            else "sending"
-            if self._shell.sends_mail()
-            else "not_configured",
-        )
-        return answers.invite_ack(entry.at, invite.envelope, made)
-
     def _wake_at(self, at: datetime) -> None:
         wait_s = max(0.0, (at - self._shell.now()).total_seconds())
         loop = asyncio.get_running_loop()
@@ -394,7 +368,7 @@ class Room:
             if isinstance(decision, Refuse):
                 return decision.refused
             if isinstance(decision, Invite):
-                reply = self._invite_ack(entry, decision)
+                reply = self._invitations.ack(entry, decision)
             elif isinstance(decision, Deliver) and decision.envelope.kind in _REPLIES and not decision.raw:
                 reply = decision.envelope
         return Accepted(sent.envelope, entry.at, reply)

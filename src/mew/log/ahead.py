@@ -1,6 +1,7 @@
 """Whether all that was written ahead of a journal's file could be read, asked while it is open to be looked at."""
 
 import struct
+from contextlib import ExitStack
 from enum import Enum, auto
 from pathlib import Path
 from typing import Final
@@ -24,11 +25,17 @@ class Ahead(Enum):
     UNREAD = auto()
 
 
-def look_ahead(path: Path) -> Ahead:
-    """For a database that this process has open and has read from; a gateway may write it meanwhile."""
+def look_ahead(path: Path, files: ExitStack, *, is_blind: bool = False) -> Ahead:
+    """For a database that this process has open and has read from; a gateway may write it meanwhile.
+
+    Who `is_blind` to what is ahead has read all only where nothing is. `files` are to be closed after the database: to
+    close one before would end the locks by which this process has it open.
+    """
+    if is_blind:
+        return Ahead.READ if _is_empty(path.with_name(f"{path.name}-wal")) else Ahead.UNREAD
     is_doubted = False
     for _ in range(_TRIES):
-        found = _look(path)
+        found = _look(path, files)
         if found is Ahead.LOST and not is_doubted:
             is_doubted = True  # somebody may just be opening it: look again
         elif found is not None:
@@ -36,14 +43,24 @@ def look_ahead(path: Path) -> Ahead:
     return Ahead.READ  # begun anew each time we looked: there is a gateway that reads and writes it
 
 
-def _look(path: Path) -> Ahead | None:
+def _is_empty(wal: Path) -> bool:
+    try:
+        return wal.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def _look(path: Path, files: ExitStack) -> Ahead | None:
     """None: it was begun anew while we looked."""
     try:
         # In this order: frames that are written after it was read must not seem to lie behind those that count.
         wal = path.with_name(f"{path.name}-wal").read_bytes()
         if not wal:
             return Ahead.READ
-        frames, salts = _AGREED.unpack_from(path.with_name(f"{path.name}-shm").read_bytes())
+        shared = files.enter_context(path.with_name(f"{path.name}-shm").open("rb", buffering=0))
+        frames, salts = _AGREED.unpack_from(shared.read(_AGREED.size))
     except FileNotFoundError as error:
         return Ahead.UNREAD if str(error.filename).endswith("-shm") else Ahead.READ
     except (OSError, struct.error):

@@ -49,11 +49,15 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a log has now: when its first entry was made, how many there are, and about how many bytes they take."""
+    """What a log has now: when its first entry was made, how many there are, and about how many bytes they take.
+
+    `begin` is the number of the last entry that was dropped; 0: none was.
+    """
 
     since: datetime | None = None
     entries: int = 0
     bytes: int = 0
+    begin: int = 0
 
 
 class Log(Protocol):

@@ -5,7 +5,9 @@ A row holds all entries of a turn of the loop, by the number of the last: a row 
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -13,14 +15,16 @@ from typing import Any, Final
 from .base import LogUnavailable
 from .record import Link, Row, unpack
 
-__all__ = ["Busy", "Damaged", "Database", "Durability", "checkpoint"]
+__all__ = ["Busy", "Damaged", "Database", "Durability", "checkpoint", "sync_folders"]
 
 FORMAT: Final = 1
 _APPLICATION: Final = 0x6D657734  # "mew4"
 _BUSY_MS: Final = 5_000
+_AGAIN_S: Final = 0.01
 _READ_TURNS: Final = 64
 _BEFORE_ALL: Final = -(1 << 63)
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_NO_ROOM: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _SHORT: Final = sqlite3.SQLITE_IOERR_SHORT_READ
 _TURNS: Final = "CREATE TABLE turns (last INTEGER PRIMARY KEY, entries BLOB NOT NULL)"
 _JOURNAL: Final = "CREATE TABLE journal (space TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL)"
@@ -56,17 +60,26 @@ class Database:
     """
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, durability: Durability | None = None
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        durability: Durability | None = None,
+        *,
+        is_blind: bool = False,
     ) -> None:
         """For `create`, `open` and `view`."""
         self.path = path
+        self.is_blind = is_blind
+        """Whether only the file itself is seen, and nothing that was written ahead of it."""
         self._connection = connection
+        self._is_view = durability is None
         if durability is None:
             return
         with _told(path):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute("PRAGMA busy_timeout = 0")  # from now on nobody may be kept waiting by others
 
     @classmethod
     def create(cls, path: Path, space: str, after: Link, durability: Durability) -> "Database":
@@ -84,12 +97,15 @@ class Database:
             connection.execute("INSERT INTO journal VALUES (?, ?, ?)", (space, *after))
             connection.close()
             draft.replace(path)  # whole or not at all
-            _sync(path.parent, path.parent.parent)
+            sync_folders(path.parent, path.parent.parent)
             return cls(path, _connect(path), durability)
 
     @classmethod
     def open(cls, path: Path, space: str, durability: Durability) -> "Database":
-        """The file that is there. One of another space, or of a later version, is not for us."""
+        """The file that is there. One of another space, or of a later version, is not for us.
+
+        Waits some seconds for somebody who is just looking at it.
+        """
         with _told(path):
             connection = _connect(path)
             try:
@@ -103,23 +119,27 @@ class Database:
 
     @classmethod
     def view(cls, path: Path) -> tuple["Database", str]:
-        """The file that is there, to be read only, also while another process writes it; and whose it is."""
+        """The file that is there, to be read only, also while another process writes it; and whose it is.
+
+        In a folder where nothing can be written there may be no room to agree with others: then it `is_blind`.
+        """
+        is_blind = False
         with _told(path):
             connection = _connect(path, "mode=ro")
             try:
                 try:
                     name = _space_of(path, connection)
-                except (
-                    sqlite3.OperationalError
-                ):  # a folder in which nothing can be written has no room to agree
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF not in _NO_ROOM:
+                        raise
                     connection.close()
                     connection = _connect(path, "immutable=1")
+                    is_blind = True
                     name = _space_of(path, connection)
-                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             except BaseException:
                 connection.close()
                 raise
-        return cls(path, connection), name
+        return cls(path, connection, is_blind=is_blind), name
 
     @property
     def begin(self) -> Link:
@@ -213,28 +233,49 @@ class Database:
         """Bring everything into the one file and leave it. Takes as long as the disk does."""
         with _told(self.path):
             self._connection.close()
+        if self._is_view and not self.is_blind:
+            _tidy(self.path)
 
 
 def checkpoint(path: Path, *, whole: bool = False) -> tuple[int, int]:
     """Bring what was written ahead into the file; return how many pages were ahead, and how many of them are in.
 
     Beside a writer it goes as far as it can; `whole` waits until it is alone, and the writer must wait meanwhile.
+
+    Raises:
+        Busy: somebody else is at it, and was for some seconds.
     """
+    query = f"PRAGMA wal_checkpoint({'RESTART' if whole else 'PASSIVE'})"
+    until_s = time.monotonic() + _BUSY_MS / 1000
     with _told(path):
         connection = _connect(path)
         try:
-            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-            mode = "RESTART" if whole else "PASSIVE"
-            _, ahead, done = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            while True:
+                _, ahead, done = connection.execute(query).fetchone()
+                if ahead >= 0:
+                    return ahead, done
+                if time.monotonic() > until_s:
+                    raise Busy(f"{path}: somebody else brings in what was written ahead")
+                time.sleep(_AGAIN_S)  # SQLite itself does not wait for this
         finally:
             connection.close()
-    return ahead, done
 
 
 _SYNCHRONOUS: Final = {Durability.PROCESS: "NORMAL", Durability.POWER: "FULL"}
 
 
-def _sync(*folders: Path) -> None:
+def _tidy(path: Path) -> None:
+    """Have no empty files left of those who only looked. SQLite deletes them if nobody else has the file open."""
+    with suppress(OSError, sqlite3.Error):
+        if path.with_name(f"{path.name}-wal").stat().st_size == 0:
+            connection = _connect(path)
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            finally:
+                connection.close()
+
+
+def sync_folders(*folders: Path) -> None:
     """Have the names in them survive a power cut."""
     if os.name != "posix":
         return
@@ -271,7 +312,8 @@ def _space_of(path: Path, connection: sqlite3.Connection) -> str:
 
 def _connect(path: Path, how: str = "mode=rw") -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{how}"
-    return sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+    wait_s = _BUSY_MS / 1000
+    return sqlite3.connect(uri, uri=True, timeout=wait_s, isolation_level=None, check_same_thread=False)
 
 
 class _told:

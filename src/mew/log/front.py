@@ -77,6 +77,10 @@ class Front:
         self._database.close()
 
     @property
+    def begin(self) -> int:
+        return self._database.begin.seq
+
+    @property
     def held(self) -> Held:
         return held_in(self._database)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from .base import LogUnavailable
 from .database import Durability
-from .retention import Retention
+from .retention import MayGo, Retention
 from .sqlite import SqliteLog
 
 __all__ = ["Journals"]
@@ -50,9 +50,9 @@ class Journals:
         os.write(self._lock, f"pid {os.getpid()}\n".encode())
         self._ignore()
 
-    def open(self, space: str) -> SqliteLog:
-        """The log of a space; its id is fit to name a folder."""
-        return SqliteLog(self.folder / space, space, self._durability, self.retention)
+    def open(self, space: str, may_go: MayGo | None = None) -> SqliteLog:
+        """The log of a space; its id is fit to name a folder. `may_go` keeps entries that others still need."""
+        return SqliteLog(self.folder / space, space, self._durability, self.retention, may_go)
 
     def close(self) -> None:
         """Others may have the folder. The logs must be closed."""

@@ -75,17 +75,27 @@ class _Opening:
             raise
 
     def _open_file(self) -> Database:
+        database = Database.open(self._path, self._space, self._durability)
+        try:
+            self._look_ahead()
+        except BaseException:
+            with suppress(Damaged, LogUnavailable):
+                database.close()
+            raise
+        return database
+
+    def _look_ahead(self) -> None:
+        """Once the file is open: before, somebody who only looked at it could still bring in what was ahead."""
         ahead = self._path.with_name(f"{self._path.name}-wal")
         written = ahead.read_bytes() if ahead.exists() else b""
-        database = Database.open(self._path, self._space, self._durability)
-        if written:
-            frames, _ = checkpoint(self._path)
-            if has_lost_commits(written, frames):
-                aside = free_name(ahead)
-                with open(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-                    file.write(written)
-                self._say("what was written last cannot be read, and is lost", aside)
-        return database
+        if not written:
+            return
+        frames, _ = checkpoint(self._path)
+        if has_lost_commits(written, frames):
+            aside = free_name(ahead)
+            with open(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(written)
+            self._say("what was written last cannot be read, and is lost", aside)
 
     def _read(self, database: Database) -> Opened:
         good = self._good_snapshots(database)

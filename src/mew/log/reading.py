@@ -1,7 +1,7 @@
 """A journal to look at, also while a gateway writes it: what it holds, where it begins, and a state to start from."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -51,6 +51,7 @@ class JournalReader:
             raise LogUnavailable(f"{folder}: there is no journal here")
         self._database, self.space = Database.view(self.path)
         self._snapshots = Snapshots(folder)
+        self._files = ExitStack()
 
     def __enter__(self) -> "JournalReader":
         return self
@@ -58,7 +59,7 @@ class JournalReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(Damaged, LogUnavailable):
+        with self._files, suppress(Damaged, LogUnavailable):
             self._database.close()
 
     @property
@@ -72,9 +73,14 @@ class JournalReader:
         return self._database.last
 
     @property
+    def is_blind(self) -> bool:
+        """Whether nothing can be seen that a gateway wrote ahead of the file, or writes while it is read."""
+        return self._database.is_blind
+
+    @property
     def ahead(self) -> Ahead:
         """Whether all that a gateway wrote ahead of the file could be read."""
-        return look_ahead(self.path)
+        return look_ahead(self.path, self._files, is_blind=self.is_blind)
 
     def fault(self) -> str | None:
         """What SQLite finds wrong with how the file is built, however sound the entries in it; reads all of it."""

@@ -17,9 +17,14 @@ from .database import Damaged, Database
 from .front import Cut, Front, Held, held_in
 from .snapshots import Snapshots
 
-__all__ = ["KEEP_ALL", "Retention", "Trimmer"]
+__all__ = ["KEEP_ALL", "MayGo", "Retention", "Trimmer"]
 
 _logger = logging.getLogger(__name__)
+
+MayGo = Callable[[int], int]
+"""Of the entries after this one: the last up to which nobody needs them any more. Called in a thread; may raise
+`LogUnavailable`, and then nothing goes.
+"""
 
 KEEP_ALL: Final = Keep()
 _SETTLE_S: Final = 3600.0  # where much is written, what went is written over long before
@@ -46,8 +51,16 @@ class Retention:
 class Trimmer:
     """Drops from the front of one journal what need not be kept, as far as a start can do without it."""
 
-    def __init__(self, path: Path, space: str, snapshots: Snapshots, retention: Retention) -> None:
+    def __init__(
+        self,
+        path: Path,
+        space: str,
+        snapshots: Snapshots,
+        retention: Retention,
+        may_go: MayGo | None = None,
+    ) -> None:
         self._path = path
+        self._may_go = may_go
         self._space = space
         self._retention = retention
         self._snapshots = snapshots
@@ -65,7 +78,7 @@ class Trimmer:
 
     def kept(self, end: int) -> Kept:
         """What the journal has, up to this entry."""
-        return Kept(self._since, end - self.begin, self._bytes)
+        return Kept(self._since, end - self.begin, self._bytes, self.begin)
 
     def open(self, database: Database) -> None:
         """Look at what is there."""
@@ -118,8 +131,7 @@ class Trimmer:
                 with closing(Front(self._path, self._space)) as front:
                     return self._trim_front(front, keep, now, end)
             except (Damaged, LogUnavailable, OSError) as error:
-                what = {"file": str(self._path), "error": str(error)}
-                _logger.warning("old entries could not be dropped from the journal", extra=what)
+                self._say(error)
                 return None
 
     def _trim_front(self, front: Front, keep: Keep, now: datetime, end: int) -> Held | None:
@@ -132,19 +144,40 @@ class Trimmer:
         if not front.has_more_than(cut):
             return None
         self._snapshots.secure()
-        front.drop(cut, self._stopped.wait)
+        try:
+            front.drop(cut, self._stopped.wait)
+            self._settle(front, keep)
+        except (Damaged, LogUnavailable) as error:
+            self._say(error)  # and some may be gone
+        return self._held(front)
+
+    def _settle(self, front: Front, keep: Keep) -> None:
         pause_s = _SETTLE_S if keep.age is None else min(_SETTLE_S, keep.age.total_seconds() / 20)
         if time.monotonic() - self._settled_s > pause_s and not self._stopped.is_set():
             front.settle()
             self._settled_s = time.monotonic()
-        return front.held
+
+    def _held(self, front: Front) -> Held:
+        try:
+            return front.held
+        except Damaged:  # its first entry, of which only the number is known
+            return Held(front.begin, self._since, self._bytes)
 
     def _limit(self, front: Front) -> int:
-        """The last entry that a start can do without: it begins with a snapshot, which must be good."""
+        """The last entry that a start can do without: it begins with a snapshot, which must be good. And that others
+        can do without.
+        """
         needed = self._snapshots.needed()
         if needed is None or front.hash_of(needed.mark.seq) != needed.hash:
             return 0
-        return 0 if self._snapshots.load(needed) is None else needed.mark.seq
+        if self._snapshots.load(needed) is None:
+            return 0
+        seq = needed.mark.seq
+        return seq if self._may_go is None else min(seq, self._may_go(front.begin))
+
+    def _say(self, error: Exception) -> None:
+        what = {"file": str(self._path), "error": str(error)}
+        _logger.warning("old entries could not be dropped from the journal", extra=what)
 
     def _tell_of_old_damage(self, keep: Keep, now: datetime) -> None:
         """Files that were set aside hold entries too, and only their owner may delete them."""

@@ -17,7 +17,7 @@ from .base import Keep, Kept, LogUnavailable, Mark, Past
 from .database import Busy, Damaged, Database, Durability, checkpoint
 from .opening import FILE, open_journal
 from .record import Link, first_link, pack, to_entry
-from .retention import Retention, Trimmer
+from .retention import MayGo, Retention, Trimmer
 from .snapshots import Snapshot, Snapshots
 
 __all__ = ["SqliteLog"]
@@ -42,6 +42,7 @@ class SqliteLog:
         space: str,
         durability: Durability = Durability.PROCESS,
         retention: Retention | None = None,
+        may_go: MayGo | None = None,
     ) -> None:
         self._folder = folder
         self._path = folder / FILE
@@ -49,7 +50,7 @@ class SqliteLog:
         self._durability = durability
         self._snapshots = Snapshots(folder)
         self._retention = retention or Retention()
-        self._trimmer = Trimmer(self._path, space, self._snapshots, self._retention)
+        self._trimmer = Trimmer(self._path, space, self._snapshots, self._retention, may_go)
         self._database: Database | None = None
         self._end = first_link(space)  # of what was given to the database
         self._yielded = self._end

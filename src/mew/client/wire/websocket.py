@@ -1,6 +1,7 @@
 """The transport over WebSocket (§5.2), with aiohttp."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import Mapping
 from enum import Enum
@@ -32,6 +33,8 @@ _HTTP: Final = {"ws": "http", "wss": "https"}
 _PAGE_S: Final = 30.0
 _PATIENCE_S: Final = 30.0  # with a gateway that says: not now
 _RETRY_S: Final = 1.0
+_RETRY_LEAST_S: Final = 0.1
+_RETRY_MOST_S: Final = 3600.0
 _COME_BACK_STATUSES: Final = frozenset({408, 425, 429})
 _ABNORMAL: Final = 1006
 
@@ -241,10 +244,12 @@ class WebSocketLink:
 
 
 def _retry_s(headers: Mapping[str, str]) -> float:
+    """Never at once, and not for ever, whatever the other side says."""
     try:
-        return max(0.0, float(headers.get("Retry-After", _RETRY_S)))
+        wait_s = float(headers.get("Retry-After", _RETRY_S))
     except ValueError:  # a date
         return _RETRY_S
+    return min(max(wait_s, _RETRY_LEAST_S), _RETRY_MOST_S) if math.isfinite(wait_s) else _RETRY_S
 
 
 def _detail(answer: bytes) -> str:

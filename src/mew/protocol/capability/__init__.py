@@ -30,7 +30,7 @@ What the patterns mean where design §4 leaves room:
 from .capability import Capability
 from .containment import Effort
 from .held import CapabilitySet
-from .shorthand import in_short, short_form
+from .shorthand import in_short, named_by, short_form
 from .values import JSON, AmbiguousPayload, Repeated
 from .written import engines
 
@@ -43,5 +43,6 @@ __all__ = [
     "Repeated",
     "engines",
     "in_short",
+    "named_by",
     "short_form",
 ]

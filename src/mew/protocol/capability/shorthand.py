@@ -7,7 +7,7 @@ from mew.protocol.errors import InvalidCapability
 from .values import JSON
 from .written import LENGTH_MAX
 
-__all__ = ["expanded", "in_short", "short_form"]
+__all__ = ["expanded", "in_short", "named_by", "short_form"]
 
 _NAMED_BY = {
     "tools/call": "name",
@@ -27,9 +27,14 @@ def short_form(kind: str, payload: JSON) -> str:
     if not isinstance(method, str):
         return kind
     params = payload.get("params")
-    name = params.get(_NAMED_BY.get(method)) if isinstance(params, dict) else None
+    name = params.get(named_by(method)) if isinstance(params, dict) else None
     parts = (kind, method, name) if isinstance(name, str) else (kind, method)
     return ":".join(part[:_SHOWN_MAX] for part in parts)
+
+
+def named_by(method: str) -> str | None:
+    """The field of the params that says which tool, prompt or resource a method is for."""
+    return _NAMED_BY.get(method)
 
 
 def in_short(written: JSON) -> str:
