@@ -232,6 +232,24 @@ async def test_a_checkpoint_is_signed_every_minute(
     assert [checkpoint.link.seq for checkpoint in read(folder)] == [1, 3, 4]
 
 
+async def test_what_happened_last_is_signed_though_nothing_follows_it(
+    table: Table, folder: Path, writers: Writers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_key(tmp_path / "key.pem")
+    moments = iter((START, START + timedelta(seconds=1)))
+    later = START + timedelta(minutes=2)
+    signing = Checkpointing(folder, SPACE, Signer.load(tmp_path / "key.pem"))
+    auditor = Auditor(folder, lambda: next(moments, later), writers, signing)
+    monkeypatch.setattr(module, "_UNSIGNED_S", 0.0)
+    for entry, decisions in zip(table.entries[:2], table.decided[:2], strict=True):
+        auditor.take(entry, decisions)
+        await auditor.settle(entry.seq)
+    async with asyncio.timeout(5):
+        while [one.link.seq for one in read(folder)] != [1, 2]:  # noqa: ASYNC110  # a thread writes it
+            await asyncio.sleep(0)
+    await auditor.close()
+
+
 async def test_the_next_process_makes_up_for_what_the_last_did_not_write(
     table: Table, folder: Path, writers: Writers, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def all_of(index: Index) -> list[Fact]:
         ({"kind": "mcp/*"}, lambda f: f.kind.startswith("mcp/")),
         ({"kind": "*grant*"}, lambda f: "grant" in f.kind),
         ({"about": "tools/call:read_*"}, lambda f: f.about.startswith("tools/call:read_")),
+        ({"about": "read_fi*"}, lambda f: ":read_fi" in f.about),
         ({"about": "tools/call:????_file"}, lambda f: f.about == "tools/call:read_file"),
         ({"outcome": Outcome.REFUSED}, lambda f: bool(f.refusal)),
         ({"outcome": Outcome.ACCEPTED}, lambda f: not f.refusal),

@@ -34,6 +34,7 @@ __all__ = ["Auditor", "Writers"]
 _logger = logging.getLogger(__name__)
 
 _LATE_S: Final = 10.0
+_UNSIGNED_S: Final = 60.0
 _MANY: Final = 4096
 _BYTES_MAX: Final = 16 << 20
 _BEHIND: Final = 8  # times as many: then the space waits for the record
@@ -181,7 +182,9 @@ class Auditor:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._writing is not None or self._until == self._after or not self._has_journal():
+        if self._writing is not None or not self._has_journal():
+            return
+        if self._until == self._after and not self._is_unsigned():
             return
         after = self._after
         self._start(self._put_down, self._let_go(), after, self._until)
@@ -205,6 +208,12 @@ class Auditor:
             self._catch_up()
         if self._until != self._after:
             self.pass_by()
+        elif self._is_unsigned() and self._timer is None and not self._stopped.is_set():
+            self._timer = asyncio.get_running_loop().call_later(_UNSIGNED_S, self._write)
+
+    def _is_unsigned(self) -> bool:
+        """Whether the last thing that happened is behind the last checkpoint."""
+        return self._checkpointing is not None and self._checkpointing.seq < self._after
 
     def _catch_up(self) -> None:
         if self._catching_up or self._index is None or self._stopped.is_set() or not self._has_journal():
@@ -266,7 +275,8 @@ class Auditor:
             catch_up(journal, index, is_over=is_over)
 
     def _put_down(self, taken: list[_Taken], after: int, until: int) -> None:
-        self._opened().add(list(_facts(taken)), after, until)
+        if after < until:
+            self._opened().add(list(_facts(taken)), after, until)
         self._sign(until)
 
     def _sign(self, seq: int, *, last: bool = False) -> None:

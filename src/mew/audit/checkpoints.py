@@ -100,6 +100,11 @@ class Checkpointing:
         self._seq = 0
         self._at: datetime | None = None
 
+    @property
+    def seq(self) -> int:
+        """The last entry that is signed, as far as this one knows."""
+        return self._seq
+
     def due(self, link: Link, now: datetime) -> bool:
         """Whether it is time for one, and something happened since the last."""
         if link.seq <= self._seq:

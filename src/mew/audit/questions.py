@@ -77,6 +77,8 @@ _OUTCOMES: Final = {
 class Filters(Struct, frozen=True, kw_only=True):
     """What is asked for. `kind` and `about` are patterns with `*` and `?`; `until` itself is no longer in it.
 
+    `about` without a colon also fits what stands behind one: the name of a tool will do.
+
     `who` did it, or came or went; `whom` it concerned, or was addressed to.
     """
 
@@ -253,7 +255,7 @@ def _condition(filters: Filters) -> tuple[str, Sequence[Any]]:
         (_DID, (who, _json([who]))),
         (_CONCERNED, (_json(filters.whom), filters.whom)),
         ("+kind GLOB ?", (_glob(filters.kind),)),
-        ("+about GLOB ?", (_glob(filters.about),)),
+        ("(+about GLOB ? OR about GLOB ?)", _subject(filters.about)),
         ("+refusal = ?", (filters.refusal,)),
         ("at >= ?", (since,)),
         ("at < ?", (until,)),
@@ -263,6 +265,11 @@ def _condition(filters: Filters) -> tuple[str, Sequence[Any]]:
     if filters.management:
         asked.append((_MANAGEMENT, ()))
     return " AND ".join(condition for condition, _ in asked), [one for _, values in asked for one in values]
+
+
+def _subject(about: str | None) -> tuple[str | None, str | None]:
+    whole = _glob(about)
+    return whole, whole if whole is None or ":" in whole else f"*:{whole}"
 
 
 def _beginning_with(index: Index, prefix: str) -> list[Fact]:
