@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-_COMMANDS: Final = ("gateway", "replay", "audit")
+_COMMANDS: Final = ("gateway", "replay", "audit", "conform")
 """Each the name of a module, and of what is in it: a function, or a Typer with commands of its own."""
 
 

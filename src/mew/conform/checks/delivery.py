@@ -1,0 +1,239 @@
+"""Whom an envelope reaches, how often, in which order, and that it arrives as it was sent (§1, §2.1, §5.4, §8.1)."""
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from mew.conform.checking import check
+from mew.conform.matching import is_id, refuses
+from mew.conform.passing import arrive, shown
+from mew.conform.sayings import fresh
+from mew.conform.stage import Stage
+from mew.conform.verdicts import Violation, demand
+from mew.conform.wire import PROTOCOL, Actor
+
+_OTHERS: Final = ("reader", "granter", "listener")
+_CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read_file"}}
+_NOBODY: Final[tuple[Any, ...]] = ([], ...)
+_DIFFICULT: Final = """{
+    "text": "é e\\u0301 \\u00e9 \\u200f 🐱 \\ud83d\\udc31 \\u0000 \\u2028 \\" \\\\ \\/ </script> \\n",
+    "": "a name may be empty", "__proto__": {"constructor": null}, "toString": [],
+    "nothing": null, "false": false, "true": true, "one": "1", "zero": 0, "minus": -1,
+    "integer": 9007199254740993, "large": 123456789012345678901234567890, "float": 0.1, "small": 1e-7,
+    "pi": 3.14159265358979323846264338327950288, "empty": {}, "list": [1, [], [null, {"a": [{}]}], ""],
+    "deep": {"a": {"a": {"a": {"a": {"a": {"a": {"a": [[[[[[["down here"]]]]]]]}}}}}}},
+    "from": "another", "kind": "system/welcome", "protocol": "mew/v0.3", "id": 0
+}"""
+
+
+async def _everyone(stage: Stage) -> list[Actor]:
+    """Owner, peer and proposer, and whom there are tokens for beside them."""
+    others = [name for name in _OTHERS if name in stage.cast.roles]
+    return await stage.enter_all("owner", "peer", "proposer", *others)
+
+
+def _but(actors: Sequence[Actor], *not_these: Actor) -> list[Actor]:
+    return [actor for actor in actors if actor not in not_these]
+
+
+@check("delivery.broadcast")
+async def without_addressees_it_is_for_all(stage: Stage) -> None:
+    """An envelope with an empty `to`, and one without, reaches every other participant, whoever sends it."""
+    everyone = await _everyone(stage)
+    for speaker in everyone:
+        sent = [await speaker.send("chat", {"text": "all"}, to=to) for to in _NOBODY]
+        await arrive(stage, speaker, sent, *_but(everyone, speaker))
+    again = everyone.pop()
+    await stage.rejoin(again)  # who came last is as much in the space
+    for speaker, hearers in ((again, everyone), (everyone[0], [again, *everyone[1:]])):
+        sent = [await speaker.send("chat", {"text": "all"}, to=to) for to in _NOBODY]
+        await arrive(stage, speaker, sent, *hearers)
+
+
+@check("delivery.addressed")
+async def who_is_addressed_receives_it(stage: Stage) -> None:
+    """An envelope reaches everyone that its `to` names, first or last, one or all, the sender too."""
+    everyone = await _everyone(stage)
+    owner, peer, proposer, *_ = everyone
+    for speaker in (owner, peer):
+        lists = [[one] for one in everyone] + [[peer, proposer], [proposer, owner, peer], everyone]
+        for named in lists:
+            sent = await speaker.send("chat", {"text": "you"}, to=[one.id for one in named])
+            await shown(sent, *named)
+    sent = await owner.send("chat", {"text": "you"}, to=["nobody-here", peer.id])
+    await shown(sent, peer)
+    call = await peer.send("mcp/request", _CALL, to=[owner.id])
+    await shown(call, owner)
+    await shown(await owner.send("mcp/response", _CALL, to=[peer.id], correlation_id=[call["id"]]), peer)
+
+
+@check("delivery.visible-to-all")
+async def who_is_not_addressed_sees_it_too(stage: Stage) -> None:
+    """An envelope with `to` reaches those as well that it does not name, whatever its kind."""
+    everyone = await _everyone(stage)
+    owner, peer, proposer, *_ = everyone
+    said: list[tuple[Actor, dict[str, Any]]] = []
+    for speaker, named in ((owner, peer), (peer, owner), (proposer, peer), (owner, owner)):
+        said.append((speaker, await speaker.send("chat", {"text": "psst"}, to=[named.id])))
+    said.append((owner, await owner.send("chat", {"text": "psst"}, to=["nobody-here"])))
+    proposal = await proposer.send("mcp/proposal", _CALL, to=[peer.id])
+    request = await owner.send("mcp/request", _CALL, to=[peer.id], correlation_id=[proposal["id"]])
+    response = await peer.send("mcp/response", {"result": {}}, to=[owner.id], correlation_id=[request["id"]])
+    thought = await peer.send("reasoning/start", {"message": "hm"}, to=[owner.id])
+    said += [(proposer, proposal), (owner, request), (peer, response), (peer, thought)]
+    for speaker, sent in said:
+        for actor in _but(everyone, speaker):
+            try:
+                await shown(sent, actor)
+            except Violation as error:
+                if actor.id in sent["to"]:
+                    raise
+                raise Violation(
+                    f"{error}. It is not in its `to`: §8.1 has messages routed by `to`, but §1, §2.1 and §2.2 have"
+                    " all of them visible to all participants of the space"
+                ) from error
+
+
+@check("delivery.accepted")
+async def what_is_allowed_arrives_once(stage: Stage) -> None:
+    """Every envelope that its sender may send reaches the others, and none twice, also in a rush."""
+    everyone = await _everyone(stage)
+    owner, peer, proposer, *_ = everyone
+    sent: dict[Actor, list[dict[str, Any]]] = {owner: [], peer: [], proposer: []}
+    for number in range(8):
+        for speaker, mine in sent.items():
+            mine.append(await speaker.send("chat", {"number": number}))
+            mine.append(await speaker.send("mcp/proposal", _CALL, to=[owner.id, owner.id, peer.id]))
+    for speaker, mine in sent.items():
+        await arrive(stage, speaker, mine, *_but(everyone, speaker))
+
+
+@check("delivery.accepted")
+async def any_kind_that_is_allowed_passes(stage: Stage) -> None:
+    """Who may send everything may send a kind that nobody knows, also one that only looks like the gateway's."""
+    owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
+    kinds = (
+        "vendor/thing",
+        "x",
+        "a/b/c",
+        "Chat",
+        "systems/x",
+        "system",
+        "my-system/welcome",
+        "mcp/request/x",
+    )
+    await arrive(stage, owner, [await owner.send(kind, {"a": 1}) for kind in kinds], peer, listener)
+
+
+@check("delivery.accepted")
+async def a_long_envelope_arrives_or_is_refused(stage: Stage) -> None:
+    """An envelope of many bytes reaches the others whole, or its sender is told that it does not."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    for length in (100, 126, 1_000, 20_000, 70_000):
+        sent = await owner.send("chat", {"text": "é" * length})
+        await stage.come_through(owner, peer)
+        await stage.settle(peer, owner)  # an error was on its way before this
+        if owner.already(refuses(sent)) and not peer.heard(is_id(sent["id"])):
+            continue
+        await arrive(stage, owner, [sent], peer)
+
+
+@check("delivery.one-stream")
+async def all_see_the_same_stream(stage: Stage) -> None:
+    """What several send at once comes to all of them in one order, each one's own among it."""
+    actors = await stage.enter_all("owner", "peer", "proposer")
+    sent: dict[str, list[str]] = {actor.id: [] for actor in actors}
+    for number in range(10):
+        for actor in actors:
+            sent[actor.id].append((await actor.send("chat", {"number": number}))["id"])
+    orders: list[list[str]] = []
+    ours = {one for mine in sent.values() for one in mine}
+    for actor in actors:
+        for speaker in actors:
+            what = "what it sent itself" if actor is speaker else f"what {speaker.name} sent"
+            await actor.hear(is_id(sent[speaker.id][-1]), f"{what}: all share one stream (§2.1)")
+        order = [envelope["id"] for envelope in actor.received if envelope.get("id") in ours]
+        for speaker in actors:
+            theirs = [one for one in order if one in sent[speaker.id]]
+            demand(
+                theirs == sent[speaker.id], f"{actor.name} received what {speaker.name} sent in another order"
+            )
+        orders.append(order)
+    demand(orders[0] == orders[1] == orders[2], "not everyone received the same envelopes in the same order")
+
+
+@check("delivery.unmodified")
+async def it_arrives_as_it_was_sent(stage: Stage) -> None:
+    """What others receive is what was sent: every field, known or not, each value to the last digit, none added."""
+    owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
+    base: dict[str, Any] = {"protocol": PROTOCOL, "from": owner.id, "kind": "chat"}
+    whole = {
+        "ts": "2026-01-01T05:30:00.50+05:30",
+        "to": [peer.id, "nobody-here", listener.id, peer.id],
+        "correlation_id": ["b", "a", "b"],
+        "context": "a/B//c/",
+    }
+    more = {"x-vendor": {"a": [1, 2.50, None]}, "seq": 7, "From": "x", "ünknown": "é", "received_at": None}
+    call: dict[str, Any] = {
+        "kind": "mcp/request",
+        "payload": {"method": "x", "jsonrpc": "1.0", "params": [1.0, None]},
+    }
+    variants = (
+        {**base},
+        {**base, "payload": {}},
+        {**base, "to": [], "correlation_id": [], "payload": {"text": ""}},
+        {**base, **whole, "payload": {"text": "hi"}},
+        {**more, **base, "payload": {"text": "hi"}},
+        {**base, **more, **whole, **call},
+    )
+    texts = [
+        json.dumps({"id": fresh(), **fields}, ensure_ascii=number % 2 == 0)
+        for number, fields in enumerate(variants)
+    ]
+    texts.append(json.dumps({**base, "id": fresh(), "payload": 0})[:-2] + _DIFFICULT + "}")
+    for text in texts:
+        sent = _exact(text)
+        await owner.send_text(text)
+        for hearer in (peer, listener):
+            await hearer.hear(is_id(sent["id"]), f"the envelope {sent['id']}")
+            _same(sent, _as_it_came(hearer, sent["id"]), hearer)
+
+
+def _as_it_came(hearer: Actor, envelope_id: str) -> Any:
+    place = next(at for at, envelope in enumerate(hearer.received) if envelope.get("id") == envelope_id)
+    return _exact(hearer.texts[place])
+
+
+def _exact(text: str) -> Any:
+    """A JSON text, read so that numbers are equal only if they are to the last digit: 1.0 is 1, and true is none."""
+
+    def number(digits: str) -> tuple[str, Decimal]:
+        return "number", Decimal(digits)
+
+    return json.loads(text, parse_float=number, parse_int=number, parse_constant=str)
+
+
+def _same(sent: dict[str, Any], came: dict[str, Any], hearer: Actor) -> None:
+    changes = {f"`{name}`": change for name, change in _changes(sent, came)}
+    if "`payload`" in changes and all(isinstance(value, dict) for value in changes["`payload`"]):
+        before, after = changes.pop("`payload`")
+        changes |= {f"`payload.{name}`": change for name, change in _changes(before, after)}
+    said = "; ".join(f"{name} was {_plain(was)} and is {_plain(now)}" for name, (was, now) in changes.items())
+    demand(not changes, f"{hearer.name} received an envelope that is not as it was sent: {said}")
+
+
+def _changes(sent: dict[str, Any], came: dict[str, Any]) -> list[tuple[str, tuple[Any, Any]]]:
+    names = dict.fromkeys((*sent, *came))
+    return [
+        (name, (sent.get(name, ...), came.get(name, ...)))
+        for name in names
+        if sent.get(name, ...) != came.get(name, ...)
+    ]
+
+
+def _plain(value: Any) -> str:
+    """As a person would write it: numbers were read as a pair."""
+    if value is ...:
+        return "missing"
+    return str(value[1]) if isinstance(value, tuple) else repr(value)

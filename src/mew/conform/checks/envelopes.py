@@ -1,0 +1,276 @@
+"""What is an envelope and what is none (§3, §6.1, §8.1)."""
+
+import json
+from typing import Any, Final
+
+from mew.conform.checking import check
+from mew.conform.matching import answers, is_kind, refuses
+from mew.conform.moments import moment
+from mew.conform.observing import gateway_says
+from mew.conform.passing import shown, unheard
+from mew.conform.sayings import fresh
+from mew.conform.stage import Stage
+from mew.conform.verdicts import demand
+from mew.conform.wire import PROTOCOL, Actor
+
+_NEAR_MISSES: Final = (
+    "",
+    "mew",
+    "v0.4",
+    "mew/0.4",
+    "mew/v0.40",
+    "mew/v0.4.1",
+    "MEW/V0.4",
+    " mew/v0.4",
+    "mew/v0.4\n",
+    0.4,
+    None,
+    ["mew/v0.4"],
+    ...,
+)
+_OTHER_VERSIONS: Final = ("mew/v0.3", "mew/v0.5", "mew/v1.0", "meup/v0.2", "mcp-x/v0", ...)
+_TIMES: Final = (
+    "2026-01-01T00:00:00Z",
+    "2026-01-01T00:00:00.123456Z",
+    "2026-01-01T05:30:00.5+05:30",
+    "2024-02-29T23:59:59-08:00",
+)
+_NO_TIMES: Final = (
+    "yesterday",
+    "",
+    "2026-01-01",
+    "2026-01-01T00:00:00",
+    "2026-01-01T00:00Z",
+    "2026-13-01T00:00:00Z",
+    "2026-02-30T00:00:00Z",
+    "2026-01-01T25:00:00Z",
+    "Thu, 01 Jan 2026 00:00:00 GMT",
+    1767225600,
+    None,
+    "2026-01-01T00:00:00+0530",
+)
+
+
+def _envelope(actor: Actor, mark: str, **fields: Any) -> dict[str, Any]:
+    """A chat with this word in it as its id and its text, well-formed but for the fields given."""
+    envelope = {"protocol": PROTOCOL, "id": mark, "from": actor.id, "kind": "chat", "payload": {"text": mark}}
+    return {key: value for key, value in {**envelope, **fields}.items() if value is not ...}
+
+
+def _no_envelopes(actor: Actor, mark: str) -> dict[str, str]:
+    """Texts that are not one JSON object, by what they are instead; all but the smallest hold an envelope."""
+    good = json.dumps(_envelope(actor, mark))
+    other = json.dumps(_envelope(actor, f"{mark}-2"))
+    number = json.dumps(_envelope(actor, mark, payload={"text": mark, "number": 0}))
+    return {
+        "no JSON": f"hello {mark}",
+        "JSON that is cut short": good[:-1],
+        "an envelope with something after it": f"{good} {mark}",
+        "an envelope with something before it": f"{mark} {good}",
+        "two envelopes": good + other,
+        "two envelopes on two lines": f"{good}\n{other}",
+        "an array": f"[{good}]",
+        "an array of two envelopes": f"[{good}, {other}]",
+        "a string that holds an envelope": json.dumps(good),
+        "a string": json.dumps(mark),
+        "a number": "4",
+        "null": "null",
+        "an object with a comma too many": good[:-1] + ",}",
+        "an object in single quotes": good.replace('"', "'"),
+        "an object with a comment": f"/* {mark} */ {good}",
+        "an object with NaN": number.replace('"number": 0', '"number": NaN'),
+        "an object with Infinity": number.replace('"number": 0', '"number": Infinity'),
+        "an object without the fields of an envelope": json.dumps({"text": mark}),
+        "an empty object": "{}",
+        "brackets without end": f'{{"id": "{mark}", "payload": ' + "[" * 5_000,
+        "an envelope inside another object": json.dumps({"type": "message", "envelope": json.loads(good)}),
+    }
+
+
+@check("envelope.one-json-object")
+async def what_is_no_envelope_reaches_nobody(stage: Stage) -> None:
+    """A text frame that is not one JSON object with the fields of an envelope reaches nobody."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    for what in _no_envelopes(owner, ""):
+        mark = fresh()
+        await owner.send_text(_no_envelopes(owner, mark)[what])
+        await unheard(stage, owner, mark, what, peer)
+    mark = fresh()
+    await owner.send_text(json.dumps(_envelope(owner, mark)).encode().replace(b"chat", b"ch\xffat"))
+    await unheard(stage, owner, mark, "what is not UTF-8", peer)
+
+
+@check("envelope.one-json-object")
+async def the_gateway_sends_whole_envelopes(stage: Stage) -> None:
+    """Each text frame of the gateway is one JSON object with the fields of an envelope."""
+    said = await gateway_says(stage)
+    for actor in stage.actors:
+        for frame in actor.frames:
+            demand(
+                frame[:1] in ("#", b"#"), f"{actor.name} received what is neither envelope nor stream frame"
+            )
+    for envelope in said:
+        for name in ("protocol", "id", "from", "kind"):
+            value = envelope.get(name)
+            demand(value and isinstance(value, str), f"{name!r} of an envelope of the gateway is {value!r}")
+
+
+@check("envelope.malformed-answered")
+async def what_is_no_envelope_is_answered(stage: Stage) -> None:
+    """Who sends what is no envelope gets a `system/error`, every time."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    for what in _no_envelopes(owner, ""):
+        mark = fresh()
+        await owner.send_text(_no_envelopes(owner, mark)[what])
+        await _told(stage, owner, mark, what, peer)
+
+
+@check("envelope.malformed-answered")
+async def a_broken_rule_is_answered(stage: Stage) -> None:
+    """A field missing or of the wrong type, a wrong version, a foreign sender and a reserved kind are each answered."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    wrong: dict[str, tuple[Any, ...]] = {
+        "protocol": (..., "mew/v0.3", 4),
+        "id": (..., "", 7, None),
+        "from": (..., peer.id, "nobody-here", "system:gateway", 7),
+        "kind": (..., "", 7, "system/welcome", "system/anything"),
+        "to": (peer.id, [7], {}),
+        "correlation_id": ("an-id", [7], {}),
+        "context": (7, ["a"]),
+        "payload": ([], "text", 7, None),
+        "ts": ("yesterday", 7),
+    }
+    for name, values in wrong.items():
+        for value in values:
+            mark = fresh()
+            envelope = {"payload": {"text": mark}, name: value}
+            await owner.send_text(json.dumps(_envelope(owner, mark, **envelope)))
+            await _told(stage, owner, mark, f"an envelope whose {_shown(name, value)}", peer)
+
+
+async def _told(stage: Stage, speaker: Actor, mark: str, what: str, hearer: Actor) -> None:
+    """There is an error about this, or one that names nothing; and the envelope goes nowhere."""
+    await speaker.hear(refuses({"id": mark}), f"a system/error about {what} (§8.1)")
+    await unheard(stage, speaker, mark, what, hearer)
+
+
+@check("envelope.protocol")
+async def only_this_version_passes(stage: Stage) -> None:
+    """An envelope whose `protocol` is nearly `mew/v0.4`, of another type or missing reaches nobody."""
+    await _unheard_each(stage, "protocol", _NEAR_MISSES)
+
+
+@check("envelope.protocol")
+async def the_gateway_names_this_version(stage: Stage) -> None:
+    """`protocol` of what the gateway itself sends is `mew/v0.4`."""
+    for envelope in await gateway_says(stage):
+        said = envelope.get("protocol")
+        demand(said == PROTOCOL, f"`protocol` of a {envelope.get('kind')} is {said!r}, not {PROTOCOL!r}")
+
+
+@check("version.matching")
+async def another_version_has_no_effect(stage: Stage) -> None:
+    """An envelope of another version of the protocol reaches nobody and does nothing."""
+    await _unheard_each(stage, "protocol", _OTHER_VERSIONS)
+    owner, peer = await stage.enter_all("owner", "peer")
+    for version in _OTHER_VERSIONS:
+        asked = await owner.send("stream/request", {"direction": "upload"}, to=["gateway"], protocol=version)
+        await stage.come_through(owner, peer)
+        await stage.settle(peer, owner)
+        opened = [e for e in owner.heard(is_kind("stream/open")) if answers(e, asked)]
+        demand(not opened, f"a stream/request whose {_shown('protocol', version)} opened a stream: {opened}")
+
+
+@check("envelope.id-unique")
+async def an_id_is_a_string_that_is_not_empty(stage: Stage) -> None:
+    """An envelope whose `id` is missing, empty or no string reaches nobody."""
+    await _unheard_each(stage, "id", (..., "", 7, 1.5, True, None, ["a"], {"a": "b"}))
+
+
+@check("envelope.id-unique")
+async def the_gateway_gives_each_envelope_an_id_of_its_own(stage: Stage) -> None:
+    """No two envelopes that the gateway makes have the same id, nor one of a participant's."""
+    by_id: dict[Any, dict[str, Any]] = {}
+    said = await gateway_says(stage)
+    for envelope in (*said, *(one for actor in stage.actors for one in actor.received)):
+        one = envelope.get("id")
+        demand(one and isinstance(one, str), f"`id` of a {envelope.get('kind')} is {one!r}")
+        same = by_id.setdefault(one, envelope)
+        demand(same == envelope, f"two envelopes have the id {one!r}: {same} and {envelope}")
+        causes = envelope.get("correlation_id") or ()
+        demand(one not in causes, f"the gateway gave a {envelope.get('kind')} the id of what caused it")
+
+
+@check("envelope.ts-rfc3339")
+async def a_time_is_one_of_rfc_3339(stage: Stage) -> None:
+    """An envelope whose `ts` is no date and time of RFC 3339 reaches nobody; one that is, or is missing, passes."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    for value in (*_TIMES, ...):
+        sent = await owner.send("chat", {"text": "hi"}, ts=value)
+        (arrived,) = await shown(sent, peer)
+        came = arrived.get("ts", ...)
+        demand(
+            came == value,
+            f"{_shown('ts', came)} in what came, and not in what was sent: {_shown('ts', value)}",
+        )
+    await _unheard_each(stage, "ts", _NO_TIMES)
+
+
+@check("envelope.ts-rfc3339")
+async def the_gateway_tells_the_time_as_rfc_3339_has_it(stage: Stage) -> None:
+    """`ts` of what the gateway itself sends, where there is one, is a date and time of RFC 3339."""
+    for envelope in await gateway_says(stage):
+        if "ts" in envelope:
+            demand(moment(envelope["ts"]), f"`ts` of a {envelope.get('kind')} is {envelope['ts']!r}")
+
+
+@check("envelope.to-array")
+async def addressees_are_an_array_of_strings(stage: Stage) -> None:
+    """An envelope whose `to` is not an array of strings reaches nobody, also where it names somebody."""
+    peer = await stage.enter("peer")
+    await _unheard_each(
+        stage, "to", (peer.id, "", 7, None, {"id": peer.id}, [7], [peer.id, None], [[peer.id]])
+    )
+    await _arrays_of_the_gateway(stage, "to")
+
+
+@check("correlation.array")
+async def correlations_are_an_array_of_strings(stage: Stage) -> None:
+    """An envelope whose `correlation_id` is not an array of strings reaches nobody."""
+    await _unheard_each(
+        stage, "correlation_id", ("an-id", "", 7, None, {"id": "a"}, [7], ["a", None], [["a"]])
+    )
+    await _arrays_of_the_gateway(stage, "correlation_id")
+
+
+@check("envelope.payload-object")
+async def a_payload_is_an_object(stage: Stage) -> None:
+    """An envelope whose `payload` is not an object reaches nobody; one that is empty, or missing, passes."""
+    await _unheard_each(stage, "payload", ([], [{"text": "hi"}], "text", "", 7, True, None))
+    owner, peer = await stage.enter_all("owner", "peer")
+    for value in ({}, {"text": "hi"}, ...):
+        await shown(await owner.send("chat", value), peer)
+    for envelope in await gateway_says(stage):
+        payload = envelope.get("payload", {})
+        demand(isinstance(payload, dict), f"`payload` of a {envelope.get('kind')} is {payload!r}")
+
+
+async def _arrays_of_the_gateway(stage: Stage, name: str) -> None:
+    for envelope in await gateway_says(stage):
+        value = envelope.get(name, [])
+        is_array = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        demand(is_array, f"{name!r} of a {envelope.get('kind')} is {value!r}, not an array of strings")
+
+
+async def _unheard_each(stage: Stage, name: str, values: tuple[Any, ...]) -> None:
+    """Envelopes that are right but for this field reach nobody, whether they are answered or not."""
+    owner, peer, listener = [await stage.enter(role) for role in ("owner", "peer", "listener")]
+    for value in values:
+        mark = fresh()
+        envelope = _envelope(owner, mark, **{"x": mark, name: value})
+        await owner.send_text(json.dumps(envelope))
+        await unheard(stage, owner, mark, f"an envelope whose {_shown(name, value)}", peer, listener)
+
+
+def _shown(name: str, value: object) -> str:
+    return f"`{name}` is missing" if value is ... else f"`{name}` is {json.dumps(value)}"

@@ -1,0 +1,185 @@
+"""Granting (§3.6.1, §3.6.6)."""
+
+from contextlib import suppress
+from typing import Any
+
+from mew.conform.checking import check
+from mew.conform.guests import a_guest, grant, granted, invitation, invite, somebody, somebody_new
+from mew.conform.passing import blocked, passes, refused
+from mew.conform.sayings import CHAT, HELLO, PROPOSAL, REASONING, STATUS, THOUGHT, Say, call, calling, request
+from mew.conform.stage import Stage
+from mew.conform.verdicts import NotOffered
+
+# Who may grant.
+
+
+@check("grant.needs-capability")
+async def only_who_may_grant_does(stage: Stage) -> None:
+    """A grant from somebody without a capability for it is refused, nobody sees it, and nobody holds more."""
+    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    senders = [await stage.enter("peer")]  # who holds what it tries to give
+    with suppress(NotOffered):
+        near = {"kind": "capability/grant-ack"}, {"kind": "capability/revoke"}, {"kind": "capability/gran"}
+        senders.append(await somebody(stage, *near, PROPOSAL.capability, CHAT))
+        narrow = {"kind": "capability/grant", "payload": {"recipient": "somebody-else"}}
+        senders.append(await somebody(stage, narrow, PROPOSAL.capability, CHAT))
+    for sender in senders:
+        gifts = (
+            (recipient, PROPOSAL.capability),
+            (sender, {"kind": "capability/grant"}),
+            (sender, STATUS.capability),
+        )
+        for whom, gift in gifts:
+            payload = {"recipient": whom.id, "capabilities": [gift], "reason": "conformance"}
+            sent = await sender.send("capability/grant", payload, to=[whom.id])
+            await refused(stage, sender, sent, owner, recipient)
+        why = "through a grant whose sender may not grant (§3.6.6)"
+        await blocked(stage, recipient, owner, PROPOSAL, why)
+        await blocked(stage, sender, owner, STATUS, why)
+
+
+@check("grant.only-what-you-hold")
+async def nobody_grants_a_kind_that_it_lacks(stage: Stage) -> None:
+    """Whatever somebody grants who may propose and not request, nobody can send a request by it."""
+    owner, granter = await stage.enter_all("owner", "granter")
+    recipient = await somebody(stage)
+    wide: tuple[Any, ...] = (
+        *({"kind": kind} for kind in ("mcp/request", "*", "mcp/*", "mcp/re*", "m*", "**")),
+        {"kind": "mcp/request", "payload": {"method": "tools/call"}},
+        {"kind": "*", "payload": {"method": "tools/call"}},
+    )
+    for whom in (recipient, granter):
+        why = f"by a grant of {granter.name}, who may not send it (§3.6.6)"
+        for gift in wide:
+            await grant(stage, granter, whom, gift)
+            await blocked(stage, whom, owner, call("read_file"), f"after {gift} {why}")
+        await grant(stage, granter, whom, PROPOSAL.capability, {"kind": "mcp/request"})
+        await blocked(stage, whom, owner, call("read_file"), f"after a grant of both {why}")
+    await granted(stage, granter, recipient, PROPOSAL.capability, shown=PROPOSAL)
+
+
+@check("grant.only-what-you-hold")
+async def nobody_grants_a_payload_that_it_lacks(stage: Stage) -> None:
+    """Whatever somebody grants who may call tools that begin with read_, nobody can call another by it."""
+    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    granter = await somebody(stage, {"kind": "capability/grant"}, calling("read_*"), CHAT)
+    wide: tuple[tuple[Any, Say], ...] = (
+        ({"kind": "mcp/request"}, call("write_file")),
+        ({"kind": "mcp/request", "payload": {}}, call("write_file")),
+        ({"kind": "mcp/request", "payload": {"method": "tools/call"}}, call("write_file")),
+        ({"kind": "mcp/request", "payload": {"method": "tools/call", "params": {}}}, call("write_file")),
+        (calling("*"), call("write_file")),
+        (calling("r*"), call("run")),
+        (calling("read*"), call("readme")),
+        (calling("read_*", "*"), request("prompts/get", {"name": "read_me"})),
+        (calling("read_*", "tools/*"), request("tools/list", {"name": "read_me"})),
+        ({"kind": "mcp/*", "payload": calling("read_*")["payload"]}, PROPOSAL),
+    )
+    for gift, say in wide:
+        await grant(stage, granter, recipient, gift)
+        why = f"after a grant of {gift} by {granter.name}, who may not send it (§3.6.6)"
+        await blocked(stage, recipient, owner, say, why)
+    await granted(stage, granter, recipient, calling("read_file"), shown=call("read_file"))
+    await blocked(stage, recipient, owner, call("write_file"), "by a grant of read_file")
+
+
+@check("grant.only-what-you-hold")
+async def nobody_invites_with_what_it_lacks(stage: Stage) -> None:
+    """Somebody invited cannot send what its inviter may not, whatever the invitation says."""
+    owner = await stage.enter("owner")
+    inviter = await a_guest(stage, {"kind": "space/invite"}, PROPOSAL.capability, CHAT)
+    for gift in ({"kind": "mcp/request"}, {"kind": "*"}, {"kind": "mcp/*"}):
+        try:
+            role = await invite(stage, inviter, invitation(somebody_new(), CHAT, gift))
+        except NotOffered:
+            continue  # refused as a whole
+        invited = await stage.join(role)
+        why = f"by an invitation with {gift} from {inviter.name}, who may not send it (§3.6.6)"
+        await blocked(stage, invited, owner, call("read_file"), why)
+
+
+# What a grant does.
+
+
+@check("grant.payload")
+async def a_grant_names_recipient_and_capabilities(stage: Stage) -> None:
+    """A grant without a recipient, or without an array of capabilities, gives nobody anything."""
+    owner, listener = await stage.enter_all("owner", "listener")
+    recipient = await somebody(stage)
+    whom, what = recipient.id, [PROPOSAL.capability]
+    lacking: tuple[Any, ...] = (
+        {},
+        {"recipient": whom},
+        {"capabilities": what},
+        {"recipient": None, "capabilities": what},
+        {"recipient": "", "capabilities": what},
+        {"recipient": "*", "capabilities": what},
+        {"recipient": {"id": whom}, "capabilities": what},
+        {"participant_id": whom, "capabilities": what},
+        {"recipient": whom, "capabilities": None},
+        {"recipient": whom, "capabilities": []},
+        {"recipient": whom, "capability": PROPOSAL.capability},
+        {"recipient": whom, "capabilities": [None, 1, []]},
+        {"recipient": f"{whom}-2", "capabilities": what},
+    )
+    for payload in lacking:
+        await owner.send("capability/grant", payload, to=[whom])
+        await stage.come_through(owner, recipient, listener)
+        for each in (recipient, listener):
+            await blocked(stage, each, owner, PROPOSAL, f"by a grant with the payload {payload} (§3.6.1)")
+    await granted(stage, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
+
+
+@check("grant.adds")
+async def a_grant_counts_on_the_connections_there_are(stage: Stage) -> None:
+    """After a grant its recipient, and nobody else, may send what it could not before, without reconnecting."""
+    owner, listener = await stage.enter_all("owner", "listener")
+    connections = await stage.twice(await somebody(stage), owner)
+    recipient = connections[-1]
+    gifts: tuple[tuple[Say, Any, Any], ...] = (
+        (PROPOSAL, PROPOSAL.capability, ...),
+        (REASONING, REASONING.capability, []),
+        (call("read_file"), calling("read_file"), [recipient.id]),
+        (STATUS, STATUS.capability, [listener.id]),  # `recipient` counts, not `to`
+    )
+    for say, gift, to in gifts:
+        await blocked(stage, recipient, owner, say, "before it is granted")
+        await grant(stage, owner, recipient, gift, to=to)
+        for connection in connections:
+            await passes(stage, connection, owner, say, f"after it was granted {gift} (§3.6.1)")
+        await blocked(stage, listener, owner, say, f"by a grant to {recipient.name}")
+
+
+@check("grant.patterns")
+async def granted_capabilities_are_patterns(stage: Stage) -> None:
+    """What is granted is matched like any capability: by kind, by wildcard, and by what is in the payload."""
+    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    await granted(stage, owner, recipient, calling("read_file"), shown=call("read_file"))
+    others = [call(name) for name in ("write_file", "read_file2", "read_fil", "Read_file", "")]
+    others += [request("tools/list"), request("tools/call"), request("resources/read", {"name": "read_file"})]
+    others += [Say("mcp/proposal", call("read_file").payload), Say("mcp/request", {})]
+    for say in others:
+        await blocked(stage, recipient, owner, say, "by a grant of tools/call with read_file (§4.1)")
+    await grant(stage, owner, recipient, calling("list_*"), {"kind": "reasoning/*"})
+    for say in (call("list_files"), call("list_x"), REASONING, THOUGHT):
+        await passes(stage, recipient, owner, say, "by a grant of list_* and reasoning/*")
+    for say in (call("listing"), call("my_list_x"), PROPOSAL, Say("reasonings/start", {})):
+        await blocked(stage, recipient, owner, say, "by a grant of list_* and reasoning/* (§4.1)")
+
+
+@check("grant.cumulative")
+async def grants_add_up(stage: Stage) -> None:
+    """A second and a third grant add to the first and to what there was: all of it passes."""
+    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    held = [HELLO]
+    gifts = (
+        (PROPOSAL.capability, PROPOSAL),
+        ({"kind": "mcp/request"}, call("write_file")),
+        (calling("read_*"), call("read_file")),  # inside the one before, which it does not narrow
+        (REASONING.capability, REASONING),
+    )
+    for gift, say in gifts:
+        await granted(stage, owner, recipient, gift, shown=say)
+        held.append(say)
+        for each in held:
+            await passes(stage, recipient, owner, each, f"as before, after a grant of {gift} (§3.6.1)")

@@ -1,0 +1,261 @@
+"""Envelopes sent over HTTP, under the rules of a connection (§5.3)."""
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from mew.conform.cast import Role
+from mew.conform.checking import check
+from mew.conform.door import Door, open_door
+from mew.conform.guests import granted, newcomer, revoke, somebody
+from mew.conform.matching import is_kind, joins, listed
+from mew.conform.moments import moment
+from mew.conform.passing import gets_through, held_to
+from mew.conform.sayings import CHAT, HELLO, PROPOSAL, Say, call, fresh
+from mew.conform.stage import Stage
+from mew.conform.verdicts import NotOffered, demand
+from mew.conform.wire import Actor
+
+_ACCEPTED: Final = range(200, 300)
+_REFUSED: Final = range(400, 600)
+_DENIED: Final = (401, 403)
+
+
+async def _post(door: Door, actor: Actor, body: Any) -> str:
+    """The words in it, once it is accepted."""
+    answer = await door.post(actor, body)
+    demand(
+        answer.status in _ACCEPTED, f"a {body['kind']} that {actor.name} may send got {answer.status} (§5.3)"
+    )
+    return str(body["payload"]["text"])
+
+
+def _chat(**fields: Any) -> dict[str, Any]:
+    return {"kind": "chat", "payload": {"text": fresh()}, **fields}
+
+
+async def _read(hearer: Actor, words: str) -> dict[str, Any]:
+    return await hearer.hear(lambda e: words in json.dumps(e.get("payload")), f"what was posted, {words!r}")
+
+
+async def _unread(door: Door, speaker: Actor, words: str, *hearers: Actor) -> None:
+    """Nobody got what was posted: something posted later by the same speaker came without it."""
+    mark = await _post(door, speaker, _chat())
+    for hearer in hearers:
+        await _read(hearer, mark)
+        shown = [text for text in hearer.texts if words in text]
+        demand(not shown, f"{hearer.name} received what was refused over HTTP (§5.3): {shown[:1]}")
+
+
+@check("http.injection-offered")
+async def who_is_not_connected_may_post(stage: Stage) -> None:
+    """An envelope posted by somebody who is not connected is accepted and shown."""
+    door, owner = await open_door(stage), await stage.enter("owner")
+    role = await newcomer(stage)
+    if role.id is None:  # only a welcome says
+        spare = await stage.join(role)
+        role = replace(role, id=spare.id)
+        await spare.leave()
+    body = _chat()
+    answer = await door.ask("POST", role.id or role.name, role, body=body)
+    demand(
+        answer.status in _ACCEPTED, f"a chat of {role.name}, who is not connected, got {answer.status} (§5.3)"
+    )
+    await _read(owner, body["payload"]["text"])
+
+
+@check("http.same-capabilities")
+async def the_same_rules_hold_over_http(stage: Stage) -> None:
+    """What one may not send is refused with an error status and reaches no one; what one may is taken."""
+    door, owner, peer = await open_door(stage), await stage.enter("owner"), await stage.enter("peer")
+    tools = {name: call(name).payload for name in ("read_file", "write_file", "xread_file")}
+    said = [("mcp/request", payload) for payload in tools.values()]
+    said += [(kind, {}) for kind in ("chat", "mcp/proposal", "chat/cancel", "Chat", "participant/clear")]
+    may: dict[str, tuple[tuple[str, Any], ...]] = {
+        "reader": (("chat", {}), ("mcp/request", tools["read_file"])),
+        "listener": (("chat", {}),),
+        "peer": (*said[:4], ("mcp/proposal", {}), ("chat/cancel", {})),
+    }
+    for name, allowed in may.items():
+        speaker = peer if name == "peer" else await stage.enter(name)
+        for kind, payload in said:
+            words = fresh()
+            answer = await door.post(speaker, {"kind": kind, "payload": {**payload, "text": words}})
+            what = f"{kind} {json.dumps(payload)} of {name}"
+            if (kind, payload) in allowed:
+                demand(answer.status in _ACCEPTED, f"{what} is allowed and got {answer.status} (§5.3)")
+                await _read(owner, words)
+            else:
+                demand(answer.status in _REFUSED, f"{what} is not allowed and got {answer.status} (§5.3)")
+                await _unread(door, speaker, words, owner, *(() if speaker is peer else (peer,)))
+
+
+@check("http.same-capabilities")
+async def a_change_counts_over_http_too(stage: Stage) -> None:
+    """What is granted and revoked over a connection counts for the next envelope that is posted."""
+    door, owner = await open_door(stage), await stage.enter("owner")
+    guest = await somebody(stage)
+    listing = Say("mcp/proposal", {"method": "tools/list"})
+    body = {**listing.capability, "payload": listing.payload}  # as a pattern it fits itself
+    grant_id = await granted(stage, owner, guest, body, shown=listing)
+    status = (await door.post(guest, body)).status
+    demand(status in _ACCEPTED, f"a {listing.kind} that was granted got {status} over HTTP (§5.3)")
+    await revoke(stage, owner, guest, grant_id=grant_id)
+    status = (await door.post(guest, body)).status
+    demand(status in _REFUSED, f"a {listing.kind} that was revoked got {status} over HTTP (§5.3)")
+
+
+@check("http.mirrors-websocket")
+async def what_is_posted_is_an_envelope_like_any_other(stage: Stage) -> None:
+    """It reaches everyone once and whole, with `protocol`, `id`, `ts` and `from` where they were left out."""
+    door = await open_door(stage)
+    owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
+    full = _chat(
+        to=[owner.id, peer.id], correlation_id=["a", "b"], context="c/d", extra={"e": [1, None, "ü"]}
+    )
+    ids = set()
+    for body in (_chat(), full, _chat(**{"from": peer.id, "protocol": "mew/v0.4"})):
+        words = await _post(door, peer, body)
+        for hearer in (owner, listener) if "to" not in body else (owner,):
+            shown = await _read(hearer, words)
+            _like(body, shown, peer.id)
+            ids.add(shown["id"])
+    demand(len(ids) == 3, f"three envelopes have the ids {sorted(ids)} (§3)")
+    mark = await _post(door, peer, _chat())
+    await _read(owner, mark)
+    for words in (mark, full["payload"]["text"]):
+        times = sum(words in text for text in owner.texts)
+        demand(times == 1, f"owner received what was posted once {times} times (§5.3)")
+
+
+def _like(body: dict[str, Any], shown: dict[str, Any], sender: str) -> None:
+    expected = {**body, "protocol": "mew/v0.4", "from": sender}
+    for field, value in expected.items():
+        demand(
+            shown.get(field) == value,
+            f"`{field}` of what was posted is {shown.get(field)!r}, not {value!r} (§5.3)",
+        )
+    demand(
+        isinstance(shown.get("id"), str) and shown["id"],
+        f"what was posted has the id {shown.get('id')!r} (§3)",
+    )
+    demand(
+        moment(shown.get("ts")), f"what was posted has the ts {shown.get('ts')!r}, not an RFC 3339 time (§3)"
+    )
+
+
+@check("http.mirrors-websocket")
+async def what_is_wrong_is_wrong_over_http_too(stage: Stage) -> None:
+    """Another's `from`, `system/…`, another version and what is no envelope are refused and reach no one."""
+    door, owner, peer = await open_door(stage), await stage.enter("owner"), await stage.enter("peer")
+    wrong = (
+        _chat(**{"from": owner.id}),
+        _chat(**{"from": "system:gateway"}),
+        _chat(kind="system/presence"),
+        _chat(kind="system/error", to=[owner.id]),
+        _chat(protocol="mew/v0.3"),
+        {"payload": {"text": fresh()}},
+        [_chat()],
+        {"kind": "chat", "payload": [fresh()]},
+    )
+    for body in wrong:
+        answer = await door.post(peer, body)
+        demand(
+            answer.status in _REFUSED, f"{json.dumps(body)} got {answer.status}, not an error status (§5.3)"
+        )
+    answer = await door.ask("POST", peer.id, peer.role, raw=b'{"kind": "chat", "payload": {"text": "broken')
+    demand(answer.status in _REFUSED, f"what is no JSON got {answer.status}, not an error status (§5.3)")
+    await _unread(door, peer, "broken", owner)
+    for body in wrong:
+        payload = (body if isinstance(body, dict) else body[0])["payload"]
+        words = payload["text"] if isinstance(payload, dict) else payload[0]
+        shown = [text for text in owner.texts if words in text]
+        demand(not shown, f"owner received what was refused over HTTP (§5.3): {shown[:1]}")
+
+
+@check("http.mirrors-websocket")
+async def what_is_posted_has_its_effect(stage: Stage) -> None:
+    """A posted grant gives and a posted revocation takes, as they do over a connection."""
+    door, owner = await open_door(stage), await stage.enter("owner")
+    guest = await somebody(stage)
+    connected = await granted(stage, owner, guest, PROPOSAL.capability, shown=PROPOSAL)
+    await revoke(stage, owner, guest, grant_id=connected)
+    while guest.already(is_kind("capability/grant")):
+        continue
+    payload = {"recipient": guest.id, "capabilities": [PROPOSAL.capability], "reason": "conformance"}
+    answer = await door.post(owner, {"kind": "capability/grant", "payload": payload})
+    demand(answer.status in _ACCEPTED, f"a capability/grant of the owner got {answer.status} (§5.3)")
+    grant = await guest.hear(is_kind("capability/grant"), "the grant that was posted")
+    demand(
+        await gets_through(guest, owner, PROPOSAL),
+        "a capability/grant over a connection counts, one that is posted does not (§5.3)",
+    )
+    body = {"kind": "capability/revoke", "payload": {"recipient": guest.id, "grant_id": grant["id"]}}
+    await door.post(owner, body)
+    await guest.hear(lambda e: e.get("payload") == body["payload"], "the revocation that was posted")
+    await held_to(stage, guest, owner, [CHAT], passing=[HELLO], refused=[PROPOSAL])
+
+
+@check("http.mirrors-websocket")
+async def posting_makes_nobody_present(stage: Stage) -> None:
+    """Who only posts is neither announced nor listed as one who is there."""
+    door, owner, idle = await open_door(stage), await stage.enter("owner"), await newcomer(stage)
+    if idle.id is None:
+        raise NotOffered(f"the kit was not told the id of {idle.name}, and would have to connect to learn it")
+    posted = _chat()
+    await door.ask("POST", idle.id, idle, body=posted)
+    await _read(owner, posted["payload"]["text"])
+    announced = owner.heard(joins(idle.id))
+    demand(not announced, f"{idle.id} has only posted, and is announced (§3.7): {announced[:1]}")
+    later = await stage.enter("listener")
+    demand(
+        idle.id not in listed(later.welcome), f"{idle.id} is listed as present, and has only posted (§3.7)"
+    )
+
+
+@check("http.bearer-token")
+async def only_ones_own_token_will_do(stage: Stage) -> None:
+    """Without a token, with an unknown one or another's, posting and fetching get 401 or 403, and nothing is sent."""
+    door, owner, peer = await open_door(stage), await stage.enter("owner"), await stage.enter("peer")
+    unknown = Role("somebody with an unknown token", fresh())
+    methods = ["POST"]
+    if (await door.ask("GET", peer.id, peer.role)).status in _ACCEPTED:
+        methods.append("GET")
+    for method in methods:
+        for role in (None, unknown, owner.role, stage.role("listener")):
+            body = _chat() if method == "POST" else None
+            who = "nobody" if role is None else role.name
+            answer = await door.ask(method, peer.id, role, body=body)
+            demand(
+                answer.status in _DENIED,
+                f"{method} /participants/{peer.id}/messages by {who} got {answer.status}, not 401 or 403 (§5.3)",
+            )
+            if body is not None:
+                await _unread(door, peer, body["payload"]["text"], owner)
+    listener = await stage.enter("listener")
+    body = _chat(**{"from": peer.id})
+    answer = await door.ask("POST", peer.id, listener.role, body=body)
+    demand(
+        answer.status in _DENIED,
+        f"posting as {peer.id} with the token of listener got {answer.status} (§5.3)",
+    )
+    await _unread(door, listener, body["payload"]["text"], owner)
+
+
+@check("http.typical-response")
+async def an_accepted_envelope_gets_a_receipt(stage: Stage) -> None:
+    """The answer has the `id` that the envelope is shown with, `status: "accepted"` and a `timestamp`."""
+    door, owner, peer = await open_door(stage), await stage.enter("owner"), await stage.enter("peer")
+    for body in (_chat(), _chat(), {**_chat(), "kind": "reasoning/thought"}):
+        answer = await door.post(peer, body)
+        receipt = answer.json
+        demand(isinstance(receipt, dict), f"the answer is {answer.text[:200]!r}, not a JSON object (§5.3)")
+        shown = await _read(owner, body["payload"]["text"])
+        demand(
+            receipt.get("id") == shown["id"],
+            f"`id` of the answer is {receipt.get('id')!r}, the envelope's is {shown['id']!r} (§5.3)",
+        )
+        status = receipt.get("status")
+        demand(status == "accepted", f"`status` of the answer is {status!r}, not 'accepted' (§5.3)")
+        at = moment(receipt.get("timestamp"))
+        demand(at, f"`timestamp` of the answer is {receipt.get('timestamp')!r}, not an RFC 3339 time (§5.3)")

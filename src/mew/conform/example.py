@@ -1,0 +1,87 @@
+"""The files that a first run needs: a space of ours with every role in it, and where their tokens are."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from mew.protocol.json import encode_json
+
+from .cast import DOOMED, ELSEWHERE, ROLES, SPARES, TWIN
+
+__all__ = ["write_example"]
+
+SPACE: Final = "conform"
+SECOND: Final = "elsewhere"
+MAIL_PORT: Final = 2525
+_CHAT: Final = ({"kind": "chat"},)
+_OPTIONAL: Final = (
+    f"# [roles.{TWIN}]  # the peer by a second token, where a participant may have two",
+    '# token_env = "PEER_AGAIN"',
+    "",
+    "# [notation]  # how the gateway writes what the document names without saying how; empty: it has no such thing",
+    "# regex = '/{expression}/'",
+    "# jsonpath = {kind = '{kind}', payload = {'{path}' = '{pattern}'}}",
+    "",
+)
+
+
+def write_example(folder: Path, url: str) -> tuple[Path, Path]:
+    """A `space.yaml` for a gateway of ours and a `conform.toml` for the kit, in a folder that is made if need be.
+
+    Raises:
+        FileExistsError: one of them is there already; nothing is overwritten.
+        OSError: they cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    space, kit = folder / "space.yaml", folder / "conform.toml"
+    for file in (space, kit):
+        if file.exists():
+            raise FileExistsError(f"{file} is there already")
+    space.write_text(_space(), encoding="utf-8")
+    kit.write_text(_kit(url), encoding="utf-8")
+    return space, kit
+
+
+def _cast() -> Mapping[str, tuple[tuple[Any, ...], str]]:
+    spares = dict.fromkeys(SPARES, (_CHAT, "may chat, in place of guests"))
+    return {**ROLES, **spares, DOOMED: (_CHAT, "may chat until it is kicked, for good")}
+
+
+def _space() -> str:
+    lines = [
+        "# A space for the conformance kit, and a second one beside it.",
+        "# Another gateway needs the same participants, with these capabilities.",
+        "journal: off",
+        f"smtp: {{host: 127.0.0.1, port: {MAIL_PORT}, from: mew@example.org, security: none}} # the kit takes it",
+        "spaces:",
+    ]
+    for space, cast in ((SPACE, _cast()), (SECOND, ELSEWHERE)):
+        lines += [f"  - id: {space}", "    participants:"]
+        for name, (capabilities, means) in cast.items():
+            lines += [f"      {name}: # {means}", "        capabilities:"]
+            lines += [f"          - {encode_json(one).decode()}" for one in capabilities]
+    return "\n".join(lines) + "\n"
+
+
+def _kit(url: str) -> str:
+    lines = [
+        "# Where the gateway is, and a token for each role: 'token', 'token_env' or 'token_file', beside this file.",
+        "# A role that is left out is not played; what needs it is then 'not offered'.",
+        f'url = "{url}"',
+        f'http = "http{url.removeprefix("ws")}"  # leave it out where there is no HTTP API',
+        f'space = "{SPACE}"',
+        'join = "header"  # or "subprotocol", or "frame": the token in a first message',
+        "patience_s = 2.0  # how long an answer may take",
+        f'mail = "127.0.0.1:{MAIL_PORT}"  # where the kit takes the mail that the gateway sends; or leave it out',
+        "",
+    ]
+    for name, (_, means) in _cast().items():
+        lines += [f"[roles.{name}]  # {means}", f'token_file = ".mew/tokens/{SPACE}/{name}.token"', ""]
+    lines += ["[elsewhere]  # leave it out where the gateway serves one space", f'space = "{SECOND}"', ""]
+    for name, (_, means) in ELSEWHERE.items():
+        lines += [
+            f"[elsewhere.roles.{name}]  # {means}",
+            f'token_file = ".mew/tokens/{SECOND}/{name}.token"',
+            "",
+        ]
+    return "\n".join([*lines, *_OPTIONAL])

@@ -1,0 +1,212 @@
+"""The side of a proposer: what it may not do itself, it proposes, and follows to its end (§3.2, §3.3)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mew.conform.participant.checking import check
+from mew.conform.participant.matching import about, both, causes, is_kind, payload_of, word_in
+from mew.conform.participant.proposing import Proposed, propose
+from mew.conform.participant.scenes import every, fresh_word, some
+from mew.conform.participant.stage import ParticipantStage
+from mew.conform.verdicts import NotOffered, demand
+
+Envelope = dict[str, Any]
+
+
+@check("proposal.when-restricted")
+async def what_it_may_not_request_it_proposes(stage: ParticipantStage) -> None:
+    """What its capabilities do not allow it proposes, and sends no request for it."""
+    made = await propose(stage)
+    demand(
+        word_in(made.word)(made.proposal),
+        f"the proposal has not the text that was asked for: {made.proposal}",
+    )
+    await stage.barrier()
+    tried = stage.said(_writes)
+    demand(not tried, f"it may not request this, and tries to: {tried[:1]}")
+
+
+def _writes(envelope: Mapping[str, Any]) -> bool:
+    params = payload_of(envelope).get("params")
+    named = params.get("name") if isinstance(params, dict) else None
+    return envelope.get("kind") == "mcp/request" and named == "write_note"
+
+
+@check("proposal.payload")
+async def a_proposal_says_what_the_request_would(stage: ParticipantStage) -> None:
+    """The payload of a proposal has `method` and `params` as the request would have them."""
+    await propose(stage)
+    for envelope in every(stage, "mcp/proposal"):
+        said = payload_of(envelope)
+        demand(isinstance(said.get("method"), str), f"a proposal has a `method`: {envelope}")
+        params = said.get("params", {})
+        demand(isinstance(params, dict), f"`params` of a proposal is an object: {envelope}")
+        if said["method"] == "tools/call":
+            whole = isinstance(params.get("name"), str) and isinstance(params.get("arguments", {}), dict)
+            demand(whole, f"`params` name the tool and its arguments: {envelope}")
+
+
+@check("proposal.outcome-followed")
+async def it_learns_what_came_of_it(stage: ParticipantStage) -> None:
+    """It learns the outcome from the request that names the proposal and the response that names that request."""
+    made = await propose(stage)
+    since = stage.subject.place
+    word = await made.fulfil()
+    if await stage.heard_if(word_in(word), since=since) is None:
+        raise NotOffered("the participant does not say what came of its proposal")
+    other = await propose(stage)
+    foreign = await other.fulfil(names="conform-other")
+    await stage.barrier()
+    told = stage.said(both(word_in(foreign), about(other.prompted)))
+    demand(not told, f"it takes what came of another proposal for the outcome of its own: {told[:1]}")
+
+
+@check("withdraw.correlates")
+async def a_withdrawal_names_its_proposal(stage: ParticipantStage) -> None:
+    """An `mcp/withdraw` names the withdrawn proposal, one of its own, in `correlation_id`."""
+    if "withdraw" in stage.company.prompts.said:
+        made = await propose(stage)
+        since = stage.subject.place
+        await stage.prompt("withdraw")
+        said = await stage.hear(is_kind("mcp/withdraw"), "mcp/withdraw", since=since)
+        demand(made.id in causes(said), f"expected it to name the proposal {made.id}, not {causes(said)}")
+    await some(stage, "mcp/withdraw")
+    own: set[Any] = set()
+    for envelope in every(stage, "mcp/proposal", "mcp/withdraw"):
+        if envelope["kind"] == "mcp/proposal":
+            own.add(envelope.get("id"))
+        else:
+            named = causes(envelope)
+            demand(named and own.issuperset(named), f"it names no proposal of its own: {envelope}")
+
+
+async def _rejected(stage: ParticipantStage, payload: Any = None) -> tuple[Proposed, Envelope | None]:
+    """A proposal of its own that was rejected, and what it does then."""
+    made = await propose(stage)
+    since = stage.subject.place
+    await made.reject(payload)
+    return made, await made.reaction(since)
+
+
+@check("reject.proposer-gives-up")
+async def it_may_give_up(stage: ParticipantStage) -> None:
+    """After a first rejection it may give up: it withdraws, or takes no notice of a later fulfilment."""
+    made, reaction = await _rejected(stage)
+    if reaction is None:
+        raise NotOffered("the participant waits on after a rejection")
+    await stage.barrier()
+    if stage.said(both(is_kind("mcp/withdraw"), about(made.proposal))):
+        return
+    word = await made.fulfil()
+    stage.never(both(word_in(word), about(made.prompted)), "it gave the proposal up, and takes its outcome")
+    await stage.barrier()
+
+
+@check("reject.proposer-waits-on")
+async def it_may_wait_on(stage: ParticipantStage) -> None:
+    """After a rejection it may wait on, and takes the result when another fulfils the proposal."""
+    made, reaction = await _rejected(stage)
+    if reaction is not None:
+        raise NotOffered("the participant gives up after a rejection")
+    since = stage.subject.place
+    word = await made.fulfil()
+    await stage.hear(
+        word_in(word), "what came of its proposal, which was rejected and then fulfilled", since=since
+    )
+
+
+@check("reject.several")
+async def a_second_rejection_is_coped_with(stage: ParticipantStage) -> None:
+    """Several rejections of one proposal, each with a reason of its own, are one rejection to its proposer."""
+    made = await propose(stage)
+    for who, reason in (("reviewer", "unsafe"), ("owner", "busy"), ("reviewer", "unsafe")):
+        await made.reject({"reason": reason}, by=who)
+    await stage.barrier()
+    answers = stage.said(both(is_kind("mcp/response"), about(made.prompted)))
+    demand(len(answers) <= 1, f"who prompted it is answered {len(answers)} times")
+    withdrawals = stage.said(both(is_kind("mcp/withdraw"), about(made.proposal)))
+    demand(len(withdrawals) <= 1, f"it withdraws {len(withdrawals)} times what was rejected several times")
+
+
+@check("reason-code.unknown-handled", "reason-code.other")
+async def an_unknown_reason_is_a_reason(stage: ParticipantStage) -> None:
+    """A rejection with a reason that is on no list, or with none, has the effect of one with a listed reason."""
+    _, usual = await _rejected(stage)
+    variants: tuple[Any, ...] = ({"reason": f"conform {fresh_word()}"}, {}, {"reason": "ÜBERHAUPT nicht 🐱"})
+    for payload in variants:
+        _, reaction = await _rejected(stage, payload)
+        same = (usual is None) == (reaction is None)
+        did = "did nothing" if reaction is None else f"sent {reaction['kind']}"
+        usually = "does nothing" if usual is None else f"sends {usual['kind']}"
+        demand(same, f"rejected with {payload} it {did}; with a listed reason it {usually}")
+    await stage.barrier()
+    stage.never(
+        lambda e: str(e.get("kind")).startswith("system/"), "it reports no errors as the gateway does"
+    )
+
+
+@check("reason-code.suggested")
+async def its_reasons_are_words(stage: ParticipantStage) -> None:
+    """`payload.reason` of its withdrawals and rejections is a string."""
+    if not every(stage, "mcp/withdraw", "mcp/reject") and "withdraw" in stage.company.prompts.said:
+        await propose(stage)
+        await stage.prompt("withdraw")
+        await stage.heard_if(is_kind("mcp/withdraw"))
+    said = every(stage, "mcp/withdraw", "mcp/reject")
+    reasons = [payload_of(e)["reason"] for e in said if "reason" in payload_of(e)]
+    if not reasons:
+        raise NotOffered("the participant never gave a reason for a withdrawal or rejection")
+    for reason in reasons:
+        demand(isinstance(reason, str) and reason, f"`payload.reason` is a string, not {reason!r}")
+
+
+@check("reject.explained-by-chat")
+async def an_explanation_is_no_second_answer(stage: ParticipantStage) -> None:
+    """A chat that names the rejection explains it, and is taken for no second rejection."""
+    made = await propose(stage)
+    no = await made.reject()
+    await stage.barrier()
+    await stage.ask(
+        "chat",
+        {"text": "For your information: not now, please."},
+        by="reviewer",
+        correlation_id=[no["id"]],
+        to=...,
+    )
+    await stage.barrier()
+    answers = stage.said(both(is_kind("mcp/response"), about(made.prompted)))
+    demand(len(answers) <= 1, f"who prompted it is answered {len(answers)} times, once for the explanation")
+    withdrawals = stage.said(both(is_kind("mcp/withdraw"), about(made.proposal)))
+    demand(len(withdrawals) <= 1, f"it withdraws {len(withdrawals)} times, once for the explanation")
+
+
+@check("reject.processed-at-once", "reject.explanation-never-comes")
+async def a_rejection_is_acted_on_at_once(stage: ParticipantStage) -> None:
+    """It acts on a rejection when it arrives, without another envelope, and hangs on no explanation."""
+    made = await propose(stage)
+    since = stage.subject.place
+    await made.reject()
+    reaction = await made.reaction(since)
+    await stage.barrier()
+    if reaction is None:
+        word = await made.fulfil()
+        waits = await stage.heard_if(word_in(word), since=since)
+        demand(waits, "after a rejection it neither does anything nor takes a later fulfilment: it hangs")
+        raise NotOffered("the participant waits on for others to fulfil its proposal")
+
+
+@check("reject.explanation-awaited")
+async def it_may_use_an_explanation(stage: ParticipantStage) -> None:
+    """It may wait a while for the chat that explains a rejection, and use it."""
+    made = await propose(stage)
+    since = stage.subject.place
+    no = await made.reject()
+    word = fresh_word()
+    await stage.ask(
+        "chat", {"text": f"For your information: {word}."}, by="reviewer", correlation_id=[no["id"]]
+    )
+    await stage.barrier()
+    used = stage.said(both(word_in(word), about(made.prompted)), since=since)
+    if not used:
+        raise NotOffered("the participant does not use what explains a rejection")
+    demand(len(used) == 1, f"the explanation is told {len(used)} times")

@@ -1,0 +1,111 @@
+"""PURE. What a run says about each requirement, and that as a document for programs and as JUnit."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from msgspec import Struct
+
+from .ledger import Level, Requirement, Side
+from .verdicts import Outcome, Result
+
+__all__ = ["Verdict", "as_document", "as_junit", "conforms", "counts", "verdicts"]
+
+_WORST_FIRST: Final = (Outcome.FAIL, Outcome.PASS, Outcome.NOT_OFFERED, Outcome.NOT_RUN)
+_BINDING: Final = frozenset({Level.MUST, Level.MUST_NOT})
+_CONTROL: Final = {code: f"\\x{code:02x}" for code in range(0x20) if chr(code) not in "\t\n\r"}
+
+
+class Verdict(Struct, frozen=True):
+    """One requirement and what its checks came to: the worst of them; not offered only where none could be tried."""
+
+    requirement: Requirement
+    outcome: Outcome
+    results: Sequence[Result]
+
+
+def verdicts(requirements: Iterable[Requirement], results: Iterable[Result]) -> list[Verdict]:
+    """In the order of the requirements."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        for requirement in result.requirements:
+            found.setdefault(requirement, []).append(result)
+    return [_verdict(requirement, found.get(requirement.id, [])) for requirement in requirements]
+
+
+def _verdict(requirement: Requirement, results: list[Result]) -> Verdict:
+    outcomes = {result.outcome for result in results} or {Outcome.NOT_RUN}
+    return Verdict(requirement, next(one for one in _WORST_FIRST if one in outcomes), results)
+
+
+def conforms(found: Iterable[Verdict]) -> bool:
+    """Whether nothing fails that must not."""
+    return not any(one.outcome is Outcome.FAIL and one.requirement.level in _BINDING for one in found)
+
+
+def counts(found: Iterable[Verdict]) -> Counter[tuple[Level, Outcome]]:
+    return Counter((one.requirement.level, one.outcome) for one in found)
+
+
+def as_document(name: str, found: Sequence[Verdict], side: Side = Side.GATEWAY) -> dict[str, Any]:
+    """All of it, as JSON."""
+    return {
+        str(side): name,
+        "specification": "mew/v0.4",
+        "conforms": conforms(found),
+        "requirements": [
+            {
+                "id": one.requirement.id,
+                "section": one.requirement.section,
+                "level": str(one.requirement.level),
+                "sentence": one.requirement.sentence,
+                "outcome": str(one.outcome),
+                "checks": [
+                    {
+                        "check": result.check,
+                        "outcome": str(result.outcome),
+                        "why": result.why,
+                        "evidence": list(result.evidence),
+                        "took_s": round(result.took_s, 3),
+                    }
+                    for result in one.results
+                ],
+            }
+            for one in found
+        ],
+    }
+
+
+def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
+    """A suite with a case for each requirement; what was not tried is skipped."""
+    failed = sum(one.outcome is Outcome.FAIL for one in found)
+    skipped = sum(one.outcome in (Outcome.NOT_OFFERED, Outcome.NOT_RUN) for one in found)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"mew/v0.4 {name}",
+        tests=str(len(found)),
+        failures=str(failed),
+        skipped=str(skipped),
+    )
+    for one in found:
+        took_s = sum(result.took_s for result in one.results)
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=f"section {one.requirement.section}",
+            name=f"{one.requirement.id} ({one.requirement.level})",
+            time=f"{took_s:.3f}",
+        )
+        if one.outcome is Outcome.FAIL:
+            said = "\n\n".join(_told(one.requirement, result) for result in one.results if result.why)
+            failure = ElementTree.SubElement(case, "failure", message=one.requirement.sentence)
+            failure.text = said.translate(_CONTROL)
+        elif one.outcome is not Outcome.PASS:
+            ElementTree.SubElement(case, "skipped", message=str(one.outcome))
+    document: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def _told(requirement: Requirement, result: Result) -> str:
+    return "\n".join((f"§{requirement.section}: {requirement.sentence}", result.why, *result.evidence))

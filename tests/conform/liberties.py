@@ -1,0 +1,236 @@
+"""Gateways that differ from ours in what the document leaves open: no check may hold that against them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from mew.conform.cast import DOOMED, TWIN, Cast, Join
+from mew.conform.checking import all_checks
+from mew.conform.notation import Notation
+from mew.gateway import answers, intake, invitations, relay, room, shapes, socket
+from mew.gateway.http import HttpDoor
+from mew.gateway.outbox import Outboxes
+from mew.gateway.relay import Relay
+from mew.gateway.room import Room
+from mew.gateway.socket import LenientGuest, SocketDoor
+from mew.gateway.websocket import binary_frame
+from mew.protocol.kinds import Kind
+from mew.space import streams
+
+from .differing import (
+    backwards,
+    bare_stream_open,
+    closed_not_denied,
+    cutting_off,
+    disconnecting,
+    echoing_frames,
+    grants_end_at_a_restart,
+    in_a_while,
+    more_of_its_own,
+    no_cause,
+    no_echo,
+    no_token,
+    not_there,
+    nothing,
+    opened_by_the_gateway,
+    strict_about_urls,
+    the_last_counts,
+)
+from .mutants.breaks import Break, replaced, ruled, shown, wrapping
+from .mutants.deciding import changed, dropped
+from .mutants.doors import saying, signing
+
+__all__ = ["LIBERTIES", "Liberty"]
+
+# What the kit is told of it.
+
+
+def as_it_is(cast: Cast) -> Cast:
+    return cast
+
+
+def joining(how: Join) -> Callable[[Cast], Cast]:
+    return lambda cast: replace(cast, join=how)
+
+
+def bare(cast: Cast) -> Cast:
+    """One space, and no HTTP API, expressions or mail."""
+    return replace(cast, http=None, elsewhere=None, mail=None, notation=Notation("", ""), patience_s=0.12)
+
+
+def without_ids(cast: Cast) -> Cast:
+    """The kit does not know who its tokens are, and has none for some."""
+    roles = {name: replace(role, id=None) for name, role in cast.roles.items() if name not in (TWIN, DOOMED)}
+    return replace(cast, roles=roles, elsewhere=None)
+
+
+def checks(*starts: str) -> frozenset[str]:
+    """The names of all that begin so."""
+    return frozenset(one.name for one in all_checks() if one.name.startswith(starts))
+
+
+SUPPRESSED: Final = ("chat/acknowledge", "participant/status")
+NOTICE: Final = checks("violations.a_notice_shows_nothing_of_it")
+ENFORCED: Final = checks("silence.a_pause_holds_back_work")
+PAUSES_SEEN_TO_END: Final = checks("silence.a_pause_may_end_by_itself")
+STATUSES: Final = checks(
+    "control.a_status_may_",
+    "control.who_asked_for_a_status_gets_it",
+    "talk.an_acknowledgement_has_any_status",
+)
+CLOSED_BY_THE_GATEWAY: Final = checks("streams.the_gateway_")
+BY_GUESTS: Final = checks(
+    "grants.nobody_invites_with_what_it_lacks",
+    "members.a_token_goes_to_the_inviter",
+    "members.everyone_sees_how_the_space_is_managed",
+    "members.the_invited_can_come",
+    "members.the_invited_holds_what_it_was_invited_with",
+    "members.who_never_came_can_be_kicked",
+    "senders.no_capability_opens_what_is_the_gateways",
+    "spaces.removed_from_one_space_is_still_in_the_other",
+)
+WITHOUT_CHAT: Final = checks(
+    "patterns.a_chat_passes_under_nothing_else",
+    "patterns.a_wildcard_allows_nothing_of_other_kinds",
+    "profiles.response_only_answers_and_does_nothing",
+)
+BY_GRANTS: Final = checks(
+    "capabilities.a_change_counts_at_once",
+    "connecting.the_gateway_knows_what_they_hold_now",
+    "control.the_kind_is_request_status_with_a_hyphen",
+    "grants.a_grant_names_recipient_and_capabilities",
+    "grants.granted_capabilities_are_patterns",
+    "grants.grants_add_up",
+    "grants.nobody_grants",
+    "patterns.a_sign_stands_for_itself",
+    "patterns.a_wildcard_may_stand_anywhere",
+    "patterns.every_field_of_one_capability_must_fit",
+    "patterns.the_examples_for_a_request_hold",
+    "profiles.full_access_is_access_to_mcp",
+    "profiles.monitoring_lists_and_does_nothing",
+    "proposals.mcp_reject_alone_is_enough_to_reject",
+    "revocations.",
+    "silence.grants_outlive_a_restart",
+    "violations.the_error_knows_what_changed",
+    "welcomes.the_list_is_exact_after_a_grant_and_a_revocation",
+)
+
+
+class Liberty(NamedTuple):
+    """How a gateway differs, which requirements it breaks by that, and for which checks it offers nothing then."""
+
+    differs: tuple[Break, ...] = ()
+    settings: Mapping[str, Any] = {}
+    told: Callable[[Cast], Cast] = as_it_is
+    breaks: frozenset[str] = frozenset()
+    not_offered: frozenset[str] = NOTICE
+
+
+LIBERTIES: Final[dict[str, Liberty]] = {
+    "does not echo": Liberty(
+        (wrapping(Room, "_deliver", no_echo),),
+        breaks=frozenset({"delivery.one-stream"}),
+    ),
+    "says little in its errors": Liberty(
+        (wrapping(answers, "error", no_cause), signing("system/error", payload={"error": "no"}, ts=...)),
+        breaks=frozenset({"error.correlates", "violation.payload"}),
+    ),
+    "cuts off whom it refuses something": Liberty(
+        (wrapping(Room, "_refuse", cutting_off),),
+        not_offered=NOTICE | ENFORCED | PAUSES_SEEN_TO_END,
+    ),
+    "refuses a second connection": Liberty(
+        settings={"limits": {"connections_per_participant": 1}}, told=joining(Join.SUBPROTOCOL)
+    ),
+    "closes the first connection for the second": Liberty(
+        (wrapping(Room, "enter", the_last_counts), wrapping(SocketDoor, "handle", strict_about_urls))
+    ),
+    "gives no token to who is invited": Liberty(
+        (wrapping(invitations, "text_frame", no_token),), not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT
+    ),
+    "does not answer invitations, nor grant, and has no HTTP": Liberty(
+        (ruled("space/invite", act=nothing), ruled("capability/grant", act=nothing)),
+        told=bare,
+        breaks=frozenset({"grant.adds"}),
+        not_offered=NOTICE
+        | BY_GUESTS
+        | WITHOUT_CHAT
+        | BY_GRANTS
+        | CLOSED_BY_THE_GATEWAY
+        | checks("expressions.", "http.", "members.the_invited_gets_a_mail", "polling.", "spaces."),
+    ),
+    "suppresses acknowledgements and statuses, and enforces no pause": Liberty(
+        (
+            dropped(shown(*SUPPRESSED)),
+            ruled(Kind.PAUSE, act=None),
+            replaced(streams, "close_owned", nothing),
+            changed(opened_by_the_gateway, bare_stream_open),
+        ),
+        not_offered=NOTICE
+        | ENFORCED
+        | CLOSED_BY_THE_GATEWAY
+        | STATUSES
+        | checks("streams.a_stream_open_may_say_more"),
+    ),
+    "routes by to": Liberty(
+        settings={"delivery": "addressed"}, breaks=frozenset({"delivery.visible-to-all"})
+    ),
+    "is slow, and joined by a first message": Liberty(
+        (
+            wrapping(Outboxes, "flush", in_a_while),
+            replaced(LenientGuest, "lenient", value=False),
+            replaced(LenientGuest, "receive", socket.Guest.receive),
+        ),
+        told=joining(Join.FRAME),
+    ),
+    "has binary frames only, and echoes those of streams": Liberty(
+        (
+            replaced(room, "text_frame", binary_frame),
+            replaced(relay, "text_frame", binary_frame),
+            wrapping(Relay, "_forward", echoing_frames),
+        )
+    ),
+    "says more, and in another order": Liberty(
+        (
+            wrapping(room, "text_frame", backwards),
+            wrapping(Room, "_answer", more_of_its_own),
+            saying(lambda said: said["kind"].startswith("system/") and said.update(vendor={"a": 1})),
+        ),
+    ),
+    "announces violations, lets all chat, and gives a bare list to fetch": Liberty(
+        (
+            replaced(shapes, "MessagesPage", lambda raw, following, complete: raw),
+            replaced(intake, "_RECORDED_BURST", 1_000_000),
+        ),
+        {"announce_violations": True, "defaults": {"baseline_capabilities": ["chat"]}},
+        not_offered=WITHOUT_CHAT,
+    ),
+    "disconnects who is shut down, takes grants back at a restart, and takes nothing over HTTP": Liberty(
+        (
+            wrapping(Room, "_deliver", disconnecting),
+            grants_end_at_a_restart,
+            replaced(HttpDoor, "_post_message", not_there),
+        ),
+        {"defaults": {"baseline_capabilities": []}},
+        not_offered=NOTICE | checks("http.", "silence.grants_outlive_a_restart"),
+    ),
+    "closes who brings a wrong token, has nothing to fetch, and is known by its tokens alone": Liberty(
+        (wrapping(SocketDoor, "handle", closed_not_denied), replaced(HttpDoor, "_messages", not_there)),
+        {"limits": {"connections_per_participant": 1}},
+        told=without_ids,
+        not_offered=NOTICE
+        | checks("authentication.capabilities_hang_on_the_identity", "polling.", "spaces."),
+    ),
+    "does much of this at once": Liberty(
+        (
+            wrapping(Room, "_deliver", no_echo),
+            wrapping(answers, "error", no_cause),
+            wrapping(Room, "_refuse", cutting_off),
+            wrapping(invitations, "text_frame", no_token),
+            dropped(shown(*SUPPRESSED)),
+        ),
+        {"delivery": "addressed", "limits": {"connections_per_participant": 1}},
+        breaks=frozenset({"delivery.one-stream", "delivery.visible-to-all", "error.correlates"}),
+        not_offered=NOTICE | ENFORCED | BY_GUESTS | WITHOUT_CHAT | STATUSES | PAUSES_SEEN_TO_END,
+    ),
+}

@@ -1,0 +1,170 @@
+"""Gateways that enforce capabilities otherwise."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from mew.gateway import socket
+from mew.gateway.websocket import Opcode, text_frame
+from mew.protocol.capability.clause import Clause
+from mew.protocol.envelope import Envelope
+from mew.space import Space, holdings, presence
+
+from .breaks import Break, Mutant, of, replaced, ruled
+from .deciding import allowing, leaking
+from .doors import taking
+
+__all__ = ["MUTANTS"]
+
+
+OBJECTS: Final = "capabilities.capabilities_are_objects_with_patterns"
+BLOCKED: Final = "capabilities.what_is_not_allowed_reaches_no_one"
+DISGUISED: Final = "capabilities.nothing_gets_round_the_rules"
+ALL: Final = "capabilities.every_envelope_is_judged"
+CHANGE: Final = "capabilities.a_change_counts_at_once"
+
+
+def listing(form: Callable[[Any], Any]) -> Break:
+    """Welcomes and presence list each capability in this form."""
+
+    def shown(state: Any, who: Any) -> Any:
+        return {"id": who, "capabilities": [form(one) for one in holdings.held(state, who)]}
+
+    return replaced(holdings, "shown", shown)
+
+
+def first_only(count: int) -> Break:
+    """So many violations of a participant are refused, and then no more."""
+    seen: dict[str, dict[str, int]] = {}
+
+    def when(envelope: Envelope) -> bool:
+        own = seen.setdefault(envelope.sender, {})
+        return own.setdefault(envelope.id, len(own)) >= count
+
+    return allowing(when)
+
+
+def as_kinds_were() -> Break:
+    """Once a kind was allowed it is allowed, whatever the payload."""
+    allowed: set[tuple[str, str]] = set()
+    right = Space.refusal
+
+    def refusal(space: Space, at: Any, envelope: Envelope, *, lenient: bool = False) -> Any:
+        refused = right(space, at, envelope, lenient=lenient)
+        if refused is None:
+            allowed.add((envelope.sender, envelope.kind))
+        return None if (envelope.sender, envelope.kind) in allowed else refused
+
+    return replaced(Space, "refusal", refusal)
+
+
+def on_connections(fits: Callable[[int], bool]) -> Break:
+    """Not judged with so many connections."""
+    right = Space.refusal
+
+    def refusal(space: Space, at: Any, envelope: Envelope, *, lenient: bool = False) -> Any:
+        connections = space.state.members.get(envelope.sender, 0)  # type: ignore[call-overload]
+        return None if fits(connections) else right(space, at, envelope, lenient=lenient)
+
+    return replaced(Space, "refusal", refusal)
+
+
+def who_came_back() -> Break:
+    """Not judged on a second life."""
+    gone: set[str] = set()
+    right = presence.drop
+
+    def drop(state: Any, entry: Any, who: Any) -> Any:
+        gone.add(who)
+        return right(state, entry, who)
+
+    def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+        allowing(lambda envelope: envelope.sender in gone)(monkeypatch)
+        monkeypatch.setattr(presence, "drop", drop)
+
+    return broken
+
+
+def first_wins(raw: bytes) -> bytes:
+    """Of a field that is there twice it reads the first, where others read the last."""
+    return json.dumps(json.loads(raw, object_pairs_hook=lambda pairs: dict(reversed(pairs)))).encode()
+
+
+def unread(raw: bytes) -> bytes:
+    """It looks for tools by their letters."""
+    return raw if b"write_file" in raw else raw.replace(b"wri\\u0074e_file", b"read_file")
+
+
+def receiving_binary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes in a binary frame is passed on as it is."""
+    right = socket.Guest.receive
+
+    def receive(guest: socket.Guest, opcode: int, data: bytes) -> None:
+        if opcode == Opcode.BINARY:
+            guest.room._outboxes.to_all(text_frame(data))
+        right(guest, opcode, data)
+
+    monkeypatch.setattr(socket.Guest, "receive", receive)
+
+
+def at_the_next_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is granted counts once its holder connects again."""
+    right = presence.join
+
+    def join(state: Any, entry: Any, who: Any, connection: Any, *, resumed: Any) -> Any:
+        holdings.changed(state, who)
+        return right(state, entry, who, connection, resumed=resumed)
+
+    monkeypatch.setattr(presence, "join", join)
+    monkeypatch.setattr(presence, "rewelcome", lambda state, entry, who: [])
+
+
+MUTANTS: Final = (
+    Mutant(
+        "capability.patterns", OBJECTS, listing(lambda one: one.source["kind"]), "no object with a `kind`"
+    ),
+    Mutant(
+        "capability.patterns", OBJECTS, listing(lambda one: {"kind": one.source["kind"]}), "does not list its"
+    ),
+    Mutant(
+        "capability.patterns",
+        OBJECTS,
+        listing(lambda one: {"pattern": one.source}),
+        "no object with a `kind`",
+    ),
+    Mutant(
+        "capability.patterns",
+        OBJECTS,
+        replaced(Clause, "fits_payload", lambda self, document: True),
+        "may not send mcp/request",
+    ),
+    Mutant(
+        "capability.patterns", OBJECTS, allowing(lambda e: b"read_file" in bytes(e.payload)), "mcp/proposal"
+    ),
+    Mutant(
+        "capability.blocked",
+        BLOCKED,
+        leaking(lambda e: True),
+        "received what its sender holds no capability for",
+    ),
+    Mutant("capability.blocked", BLOCKED, leaking(lambda e: len(e.to) > 1), "holds no capability for"),
+    Mutant("capability.blocked", BLOCKED, allowing(lambda e: e.to == (e.sender,)), "holds no capability for"),
+    Mutant("capability.blocked", BLOCKED, allowing(of("participant/status")), "holds no capability for"),
+    Mutant(
+        "capability.enforced-on-all", ALL, first_only(1), "envelope 2 of 24 in a row, mcp/request write_file"
+    ),
+    Mutant("capability.enforced-on-all", ALL, first_only(6), "in a row"),
+    Mutant("capability.enforced-on-all", ALL, as_kinds_were(), "mcp/request write_file, is not allowed"),
+    Mutant("capability.enforced-on-all", ALL, on_connections(lambda count: count > 1), "may not send"),
+    Mutant("capability.enforced-on-all", ALL, who_came_back(), "may not send"),
+    Mutant(
+        "capability.blocked", DISGUISED, taking(first_wins), "received what reader holds no capability for"
+    ),
+    Mutant("capability.blocked", DISGUISED, receiving_binary, "received what reader holds no capability for"),
+    Mutant("capability.blocked", DISGUISED, taking(unread), "received what reader holds no capability for"),
+    Mutant("capability.dynamic", CHANGE, ruled("capability/revoke", act=lambda *_: []), "may not send"),
+    Mutant("capability.dynamic", CHANGE, at_the_next_join, "counts only after"),
+    Mutant("capability.dynamic", CHANGE, allowing(of("mcp/request", sender="guest")), "may not send"),
+)

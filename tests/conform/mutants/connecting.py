@@ -1,0 +1,175 @@
+"""Gateways that let in otherwise."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from mew.conform.cast import ROLES
+from mew.gateway import guard, socket
+from mew.gateway.auth import Identity, StaticTokens, TokenSource
+from mew.gateway.guard import Admission, Guard
+from mew.protocol.envelope import ParticipantId
+from mew.space import holdings, presence
+from mew.space.state import signed
+
+from .breaks import Break, Mutant, replaced
+
+__all__ = ["MUTANTS"]
+
+
+OPENS: Final = "connecting.a_token_in_the_header_opens_a_websocket"
+WRONG: Final = "connecting.a_wrong_token_opens_nothing"
+WHO: Final = "connecting.the_token_alone_says_who_one_is"
+THERE: Final = "connecting.the_gateway_knows_who_is_there"
+HOLD: Final = "connecting.the_gateway_knows_what_they_hold_now"
+
+
+def taking(whose: Callable[[str], str | None]) -> Break:
+    """A token that nobody has is somebody's."""
+    right = StaticTokens.identify
+
+    async def identify(self: StaticTokens, token: str, space: str) -> Identity | None:
+        known, who = await right(self, token, space), whose(token)
+        return known or (Identity(ParticipantId(who), None, TokenSource.CONFIGURED) if who else None)
+
+    return replaced(StaticTokens, "identify", identify)
+
+
+def first_of(fits: Callable[[str], bool]) -> str | None:
+    return next((name for name in ROLES if fits(f"t-{name}")), None)
+
+
+def admitting(whom: Callable[[Any, str], str]) -> Break:
+    """Another than the token says."""
+    right = Guard.admit
+
+    async def admit(self: Guard, request: Any, token: Any, space: Any) -> Admission:
+        admission = await right(self, request, token, space)
+        return Admission(admission.room, ParticipantId(whom(request, admission.who)))
+
+    return replaced(Guard, "admit", admit)
+
+
+def in_turn() -> Break:
+    """Each connection has an id of its own."""
+    came: list[str] = []
+
+    def whom(request: Any, who: str) -> str:
+        came.append(who)
+        return who if came.count(who) == 1 else "spare-2"
+
+    return admitting(whom)
+
+
+def empty_is_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = guard.token_of
+
+    def token_of(request: Any) -> str | None:
+        is_empty = request.headers.get("Authorization", "").strip() == "Bearer"
+        return "t-listener" if is_empty else right(request)
+
+    monkeypatch.setattr(socket, "token_of", token_of)
+
+
+def drop_at_once(state: Any, entry: Any, connection: Any) -> Any:
+    """Whoever ends one connection is gone."""
+    who = state.connections.pop(connection, None)
+    return presence.drop(state, entry, who) if who in state.members else []
+
+
+def forgetting(state: Any, who: Any) -> None:
+    """What it enforces changes, what it shows does not."""
+    state.held.pop(who, None)
+
+
+def never_gone(state: Any, entry: Any, connection: Any) -> Any:
+    del state.connections[connection]
+    return []
+
+
+def welcoming(listed: Callable[[Any, Any], list[Any]]) -> Break:
+    """Another list of participants in the welcome."""
+
+    def otherwise(state: Any, entry: Any, *, kind: Any, payload: Any, **more: Any) -> Any:
+        if "participants" in payload:
+            payload = {**payload, "participants": listed(state, payload["participants"])}
+        return signed(state, entry, kind=kind, payload=payload, **more)
+
+    return replaced(presence, "signed", otherwise)
+
+
+def by_connection(state: Any, listed: Any) -> list[Any]:
+    return [holdings.shown(state, who) for who in state.connections.values()]
+
+
+def everyone_known(state: Any, listed: Any) -> list[Any]:
+    return [holdings.shown(state, who) for who in (*state.invited, *state.rules.profiles)]
+
+
+MUTANTS: Final = (
+    Mutant("connect.websocket", OPENS, replaced(socket, "token_of", lambda request: None), "is refused: 401"),
+    Mutant(
+        "connect.websocket",
+        OPENS,
+        admitting(lambda request, who: "nobody"),
+        "a system/welcome after it connected",
+    ),
+    Mutant(
+        "connect.token-validated",
+        WRONG,
+        taking(lambda token: "listener"),
+        "welcomed somebody with an unknown",
+    ),
+    Mutant(
+        "connect.token-validated",
+        WRONG,
+        taking(lambda token: first_of(lambda right: right.startswith(token))),
+        "welcomed somebody with a token cut short",
+    ),
+    Mutant(
+        "connect.token-validated",
+        WRONG,
+        taking(lambda token: first_of(lambda right: token.startswith(right))),
+        "welcomed somebody with a token with a sign too many",
+    ),
+    Mutant(
+        "connect.token-validated",
+        WRONG,
+        taking(lambda token: first_of(lambda right: token.lower() == right)),
+        "welcomed somebody with a token in other letters",
+    ),
+    Mutant(
+        "connect.token-validated",
+        WRONG,
+        taking(lambda token: token if token in ROLES else None),
+        "welcomed somebody with an id in place of a token",
+    ),
+    Mutant("connect.token-validated", WRONG, empty_is_somebody, "welcomed somebody with an empty token"),
+    Mutant("connect.token-to-id", WHO, admitting(lambda request, who: "owner"), "give the same id, 'owner'"),
+    Mutant("connect.token-to-id", WHO, in_turn(), "and then"),
+    Mutant(
+        "connect.token-to-id",
+        WHO,
+        admitting(lambda request, who: request.query.get("participant_id", who)),
+        "and a claim to be 'owner' one is 'owner', not 'listener'",
+    ),
+    Mutant(
+        "connect.token-to-id",
+        WHO,
+        admitting(lambda request, who: request.headers.get("X-Participant-Id", who)),
+        "and a claim to be 'owner' one is 'owner', not 'listener'",
+    ),
+    Mutant("connect.state-tracked", THERE, replaced(presence, "leave", never_gone), "welcomes still list it"),
+    Mutant("connect.state-tracked", THERE, replaced(presence, "leave", drop_at_once), "0 times, not 1"),
+    Mutant("connect.state-tracked", HOLD, replaced(holdings, "changed", forgetting), "a welcome lists"),
+    Mutant("connect.state-tracked", THERE, welcoming(by_connection), "2 times, not 1"),
+    Mutant("connect.state-tracked", THERE, welcoming(everyone_known), "welcomes still list it"),
+    Mutant("connect.state-tracked", THERE, welcoming(lambda state, listed: listed[:1]), "0 times, not 1"),
+    Mutant(
+        "connect.state-tracked",
+        THERE,
+        welcoming(lambda state, listed: [{"id": who, "capabilities": []} for who in state.members]),
+        "with [], its own says",
+    ),
+)

@@ -1,0 +1,204 @@
+"""Gateways that invite and remove wrongly."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from mew.gateway import answers, mail
+from mew.gateway.invitations import Invitations
+from mew.gateway.room import Room
+from mew.gateway.websocket import text_frame
+from mew.protocol.codec import encode
+from mew.space import Space, members, presence
+
+from .breaks import Break, Mutant, of, ruled, shown, wrapping
+from .deciding import allowing, changed, doubled, dropped, narrowed, refusing
+
+__all__ = ["MUTANTS"]
+
+INVITE, KICK, PRESENCE = "space/invite", "space/kick", "system/presence"
+
+
+# Wrong ways to invite.
+
+
+def as_the_first(right: Any, space: Space, token_hash: str) -> Any:
+    return None if right(space, token_hash) is None else next(iter(space.state.invited))
+
+
+def with_everything(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    return right(state, entry, sent, replace(asked, initial_capabilities=[{"kind": "*"}]))
+
+
+def with_chat(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    return right(state, entry, sent, replace(asked, initial_capabilities=[{"kind": "chat"}]))
+
+
+def with_kinds(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    kinds = [{"kind": one["kind"]} for one in asked.initial_capabilities]
+    return right(state, entry, sent, replace(asked, initial_capabilities=kinds))
+
+
+def all_get_the_token(right: Any, invitations: Invitations, entry: Any, invite: Any) -> None:
+    ack = invitations.ack(entry, invite)
+    assert ack is not None
+    invitations._outboxes.to_all(text_frame(encode(ack)))
+
+
+def another_token(right: Any, at: Any, invite: Any, made: Any) -> Any:
+    return right(at, invite, replace(made, token=made.token[::-1]))
+
+
+def without_details(right: Any, *given: Any) -> Any:
+    letter = right(*given)
+    letter.set_content("You are invited.\n")
+    return letter
+
+
+# Wrong ways to kick.
+
+
+def wrapped(kind: str, right: Any, wrong: Callable[..., Any]) -> Break:
+    return ruled(kind, act=lambda *given: wrong(right, *given))
+
+
+def from_the_last_connection(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    own = [one for one, owner in state.connections.items() if owner == asked.participant_id]
+    state.connections |= dict.fromkeys(own[:-1], "nobody")
+    return right(state, entry, sent, asked)
+
+
+def all_that_begin_so(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    named = [who for who in [*state.members] if who.startswith(asked.participant_id)]
+    return [one for who in named for one in right(state, entry, sent, replace(asked, participant_id=who))]
+
+
+def still_known(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    invitation = state.invited.get(asked.participant_id)
+    decisions = right(state, entry, sent, asked)
+    state.invited[asked.participant_id] = invitation
+    return decisions
+
+
+def keep_listening(right: Any, room: Room, connections: Any, *why: Any) -> None:
+    """Those that are kicked may no longer speak; they go on hearing."""
+
+
+def still_listed(right: Any, state: Any, entry: Any, who: Any, **more: Any) -> Any:
+    gone = [one for one in state.kicked if one not in state.members]
+    state.members |= dict.fromkeys(gone, 1)
+    envelope = right(state, entry, who, **more)
+    for one in gone:
+        del state.members[one]
+    return envelope
+
+
+INVITED = "members.the_invited_can_come"
+EMAIL = "members.an_invitation_may_name_an_email_address"
+BROADCAST = "members.everyone_sees_an_invitation"
+INITIAL = "members.the_invited_holds_what_it_was_invited_with"
+MAIL = "members.the_invited_gets_a_mail"
+TOKEN = "members.a_token_goes_to_the_inviter"
+KICKED = "members.the_kicked_are_out"
+NEVER_CAME = "members.who_never_came_can_be_kicked"
+MANAGED = "members.everyone_sees_how_the_space_is_managed"
+
+MUTANTS: Final = (
+    Mutant(
+        "invite.admits", INVITED, wrapping(Space, "invited", lambda *_: None), "a connection it had to accept"
+    ),
+    Mutant("invite.admits", INVITED, wrapping(Space, "invited", as_the_first), "and welcomed as"),
+    Mutant(
+        "invite.email-optional",
+        EMAIL,
+        refusing(lambda e: e.kind == INVITE and "email" in e.content),
+        "receives",
+    ),
+    Mutant(
+        "invite.email-optional",
+        EMAIL,
+        refusing(lambda e: e.kind == INVITE and "email" not in e.content),
+        "receives",
+    ),
+    Mutant("invite.broadcast", BROADCAST, dropped(shown(INVITE)), "receives the space/invite"),
+    Mutant(
+        "invite.broadcast", BROADCAST, narrowed(of(INVITE), lambda e: ["owner", "peer"]), "listener receives"
+    ),
+    Mutant("invite.broadcast", BROADCAST, doubled(shown(INVITE)), "2 times, not once"),
+    Mutant(
+        "invite.broadcast",
+        BROADCAST,
+        changed(shown(INVITE), lambda said: said["payload"].pop("initial_capabilities")),
+        "with another payload",
+    ),
+    Mutant("invite.broadcast", BROADCAST, allowing(of(INVITE, sender="peer")), "refuses the space/invite"),
+    Mutant(
+        "invite.initial-capabilities",
+        INITIAL,
+        wrapped(INVITE, members.invite, with_everything),
+        "may not send",
+    ),
+    Mutant(
+        "invite.initial-capabilities",
+        INITIAL,
+        wrapped(INVITE, members.invite, with_chat),
+        "its first welcome",
+    ),
+    Mutant(
+        "invite.initial-capabilities", INITIAL, wrapped(INVITE, members.invite, with_kinds), "may not send"
+    ),
+    Mutant("invite.email-sent", MAIL, wrapping(mail.Post, "invite", lambda *_: None), "none came within"),
+    Mutant(
+        "invite.email-sent", MAIL, wrapping(mail, "invitation", without_details), "the address to connect to"
+    ),
+    Mutant(
+        "invite.other-notification",
+        TOKEN,
+        wrapping(Invitations, "hand_over", all_get_the_token),
+        "was shown the token",
+    ),
+    Mutant(
+        "invite.other-notification",
+        TOKEN,
+        wrapping(answers, "invite_ack", another_token),
+        "a connection it had to accept",
+    ),
+    Mutant(
+        "kick.removes",
+        KICKED,
+        wrapping(Room, "_disconnect", keep_listening),
+        "is disconnected by a space/kick",
+    ),
+    Mutant(
+        "kick.removes",
+        KICKED,
+        wrapped(KICK, members.kick, from_the_last_connection),
+        "is disconnected by a space/kick",
+    ),
+    Mutant("kick.removes", KICKED, wrapped(KICK, members.kick, all_that_begin_so), "was disconnected"),
+    Mutant(
+        "kick.removes", KICKED, wrapped(KICK, members.kick, still_known), "is not let in after it was kicked"
+    ),
+    Mutant(
+        "kick.removes",
+        NEVER_CAME,
+        wrapped(KICK, members.kick, still_known),
+        "is not let in after it was kicked",
+    ),
+    Mutant(
+        "kick.removes", KICKED, wrapped(KICK, members.kick, lambda *_: []), "is disconnected by a space/kick"
+    ),
+    Mutant("kick.removes", KICKED, allowing(of(KICK, sender="peer")), "refuses the space/kick"),
+    Mutant(
+        "kick.removes",
+        KICKED,
+        dropped(lambda said: said["kind"] == PRESENCE and said["payload"]["event"] == "leave"),
+        "left, for it was kicked",
+    ),
+    Mutant("kick.removes", KICKED, doubled(shown(PRESENCE)), "times that the kicked left"),
+    Mutant("kick.removes", KICKED, wrapping(presence, "welcome", still_listed), "who was kicked (§3.6.5)"),
+    Mutant(
+        "delivery.accepted", MANAGED, dropped(shown("capability/revoke")), "receives the capability/revoke"
+    ),
+)

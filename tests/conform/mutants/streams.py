@@ -1,0 +1,265 @@
+"""Gateways that open and close streams wrongly."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from mew.gateway.room import Room
+from mew.gateway.websocket import text_frame
+from mew.protocol.json import encode_json
+from mew.protocol.kinds import Kind
+from mew.space import Refused, space, streams
+
+from .breaks import Break, Mutant, Said, of, shown
+from .deciding import altered, changed, doubled, dropped, refusing
+
+__all__ = ["MUTANTS"]
+
+
+REQUEST, OPEN, CLOSE = Kind.STREAM_REQUEST, Kind.STREAM_OPEN, Kind.STREAM_CLOSE
+
+
+def opening(change: Callable[[Said], object]) -> Break:
+    return changed(shown(OPEN), change)
+
+
+def closing(change: Callable[[Said], object]) -> Break:
+    """What the gateway itself says when it closes a stream."""
+    return changed(lambda said: said["kind"] == CLOSE and said["from"] == "system:gateway", change)
+
+
+def numbered(number: Callable[[str, int], object]) -> Break:
+    """Another stream id: made from whose it is, and how many that one was given before."""
+    given: Counter[str] = Counter()
+
+    def change(said: Said) -> None:
+        who = said["to"][0]
+        said["payload"]["stream_id"] = f"stream-{number(who, given[who])}"
+        given[who] += 1
+
+    return opening(change)
+
+
+def the_id_that_was_asked_for() -> Break:
+    wanted: dict[str, str] = {}
+
+    def alter(said: Said) -> list[Said]:
+        if said["kind"] == REQUEST and "stream_id" in said["payload"]:
+            wanted[said["id"]] = said["payload"]["stream_id"]
+        if said["kind"] == OPEN and said["correlation_id"][0] in wanted:
+            said["payload"]["stream_id"] = wanted[said["correlation_id"][0]]
+        return [said]
+
+    return altered(alter)
+
+
+def the_cause_of_the_request() -> Break:
+    causes: dict[str, list[str]] = {}
+
+    def alter(said: Said) -> list[Said]:
+        if said["kind"] == REQUEST and said.get("correlation_id"):
+            causes[said["id"]] = said["correlation_id"]
+        if said["kind"] == OPEN and said["correlation_id"][0] in causes:
+            said["correlation_id"] = causes[said["correlation_id"][0]]
+        return [said]
+
+    return altered(alter)
+
+
+def opened_though_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Room.turn_away
+
+    def turn_away(self: Room, guest: Any, refused: Refused, envelope_id: Any = None, kind: str = "") -> None:
+        right(self, guest, refused, envelope_id, kind)
+        if kind == REQUEST:
+            opened = {"kind": OPEN, "from": "gateway", "correlation_id": [envelope_id]}
+            self._outboxes.to((guest.id,), text_frame(encode_json({**opened, "payload": {"stream_id": "s"}})))
+
+    monkeypatch.setattr(Room, "turn_away", turn_away)
+
+
+def acting(kind: str, act: Any = None, check: Any = None) -> Break:
+    rule = space._RULES[kind]
+    rule = rule._replace(act=act or rule.act, check=check or rule.check)
+    return lambda monkeypatch: monkeypatch.setitem(space._RULES, kind, rule)
+
+
+def nothing(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    return []
+
+
+def close_all_of_its_owner(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    for stream in [one for one in state.streams.values() if one.owner == sent.who]:
+        del state.streams[stream.id]
+    return []
+
+
+def routing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames go to everyone, whatever stream they are of."""
+    monkeypatch.setattr(streams, "route", lambda state, at, writer, stream_id: streams.Route(None))
+
+
+def named_by_id_alone(state: Any, at: Any, envelope: Any, asked: Any) -> Any:
+    if asked.stream_id is UNSET:
+        return streams._unknown("")
+    return streams.check_close(state, at, envelope, asked)
+
+
+def taken_and_ignored_without_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    def close(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+        return [] if asked.stream_id is UNSET else streams.close(state, entry, sent, asked)
+
+    acting(CLOSE, act=close)(monkeypatch)
+
+
+ANSWERED = "streams.a_request_is_answered_with_a_stream"
+ADDRESSED = "streams.a_stream_is_opened_whomever_the_request_names"
+CORRELATED = "streams.a_stream_open_says_what_and_whom_it_is_for"
+GONE = "streams.a_closed_stream_is_gone"
+
+MUTANTS = (
+    Mutant("stream.opened", ANSWERED, dropped(shown(OPEN)), "a stream/open for its stream/request"),
+    Mutant("stream.opened", ANSWERED, doubled(shown(OPEN)), "was answered with 2 stream/open"),
+    Mutant(
+        "stream.opened", ANSWERED, opening(lambda said: said.update({"from": said["to"][0]})), "from 'owner'"
+    ),
+    Mutant("stream.opened", ANSWERED, opening(lambda said: said["payload"].pop("stream_id")), "has None"),
+    Mutant(
+        "stream.opened",
+        ANSWERED,
+        opening(lambda said: said["payload"].update(stream_id="a#b")),
+        "can stand between two '#'",
+    ),
+    Mutant(
+        "stream.opened",
+        ANSWERED,
+        numbered(lambda who, given: f"{who}-{given % 4}"),
+        "another stream did before",
+    ),
+    Mutant("stream.opened", ANSWERED, opened_though_refused, "refused and answered with a stream/open"),
+    Mutant(
+        "stream.opened",
+        ANSWERED,
+        refusing(lambda e: e.kind == REQUEST and e.content["direction"] == "download"),
+        "a stream/request was refused",
+    ),
+    Mutant(
+        "stream.any-addressee",
+        ADDRESSED,
+        refusing(lambda e: e.kind == REQUEST and e.to != ("gateway",)),
+        "a stream/request was refused",
+    ),
+    Mutant(
+        "stream.any-addressee",
+        ADDRESSED,
+        refusing(lambda e: e.kind == REQUEST and not e.to),
+        "a stream/request was refused",
+    ),
+    Mutant("stream.any-addressee", ADDRESSED, the_id_that_was_asked_for(), "the gateway took the stream id"),
+    Mutant(
+        "stream.id-unique",
+        "streams.streams_that_are_open_together_have_ids_of_their_own",
+        numbered(lambda who, given: given),
+        "have the id 'stream-0'",
+    ),
+    Mutant(
+        "stream.id-unique",
+        "streams.streams_that_are_open_together_have_ids_of_their_own",
+        numbered(lambda who, given: f"{who}-{given % 5}"),
+        "have the id 'stream-owner-0'",
+    ),
+    Mutant(
+        "stream.open-correlates", CORRELATED, opening(lambda said: said.pop("correlation_id")), "it is None"
+    ),
+    Mutant(
+        "stream.open-correlates",
+        CORRELATED,
+        opening(lambda said: said.update(to=["owner", "peer"])),
+        "is the requester",
+    ),
+    Mutant("stream.open-correlates", CORRELATED, opening(lambda said: said.pop("to")), "is the requester"),
+    Mutant(
+        "stream.metadata",
+        "streams.a_stream_open_may_say_more",
+        opening(lambda said: said["payload"].update(encoding=1)),
+        "encoding of a stream/open is a word",
+    ),
+    Mutant(
+        "stream.metadata",
+        "streams.a_stream_open_may_say_more",
+        opening(lambda said: said["payload"].update(compression=None)),
+        "compression of a stream/open is a word",
+    ),
+    Mutant(
+        "stream.request-correlates",
+        "streams.a_stream_request_may_say_what_it_is_for",
+        refusing(lambda e: e.kind == REQUEST and len(e.correlation_id) > 1),
+        "a stream/request was refused",
+    ),
+    Mutant(
+        "stream.request-correlates",
+        "streams.a_stream_request_may_say_what_it_is_for",
+        the_cause_of_the_request(),
+        "a stream/open for its stream/request",
+    ),
+    Mutant("stream.close-terminates", GONE, acting(CLOSE, act=nothing), "which was closed"),
+    Mutant("stream.close-terminates", GONE, routing, "must reach no one"),
+    Mutant("stream.close-terminates", GONE, acting(CLOSE, act=close_all_of_its_owner), "of owner, bare"),
+    Mutant(
+        "stream.close-correlates",
+        "streams.a_close_may_name_the_stream_by_its_open",
+        acting(CLOSE, check=named_by_id_alone),
+        "the gateway refused it",
+    ),
+    Mutant(
+        "stream.close-correlates",
+        "streams.a_close_may_name_the_stream_by_its_open",
+        taken_and_ignored_without_id,
+        "must reach no one",
+    ),
+    Mutant(
+        "stream.close-correlates",
+        "streams.the_gateway_names_the_stream_that_it_closes",
+        closing(lambda said: said.pop("correlation_id")),
+        "and names None",
+    ),
+    Mutant(
+        "stream.close-either-side",
+        "streams.who_asked_for_a_stream_may_close_it",
+        refusing(of(CLOSE)),
+        "the gateway refused it",
+    ),
+    Mutant(
+        "stream.close-either-side",
+        "streams.who_asked_for_a_stream_may_close_it",
+        dropped(shown(CLOSE)),
+        "the stream/close",
+    ),
+    Mutant(
+        "stream.close-either-side",
+        "streams.the_gateway_may_close_a_stream",
+        closing(lambda said: said["payload"].update(stream_id="stream-0")),
+        "'stream-0' was closed",
+    ),
+    Mutant(
+        "stream.close-reason",
+        "streams.the_reason_of_a_close_is_passed_on",
+        changed(shown(CLOSE), lambda said: said["payload"].update(reason="closed")),
+        "with another payload",
+    ),
+    Mutant(
+        "stream.close-reason",
+        "streams.the_gateway_says_why_it_closes_a_stream",
+        closing(lambda said: said["payload"].pop("reason")),
+        "gives no reason",
+    ),
+    Mutant(
+        "stream.close-reason",
+        "streams.the_gateway_says_why_it_closes_a_stream",
+        closing(lambda said: said["payload"].update(reason="Complete")),
+        "it is closed as 'Complete'",
+    ),
+)

@@ -1,0 +1,75 @@
+"""The files of a first run: the gateway and the kit read them, and they speak of the same spaces and roles."""
+
+from pathlib import Path
+
+import pytest
+
+from mew.conform.cast import DOOMED, ELSEWHERE, ROLES, SPARES, BadCast, Cast, read_cast
+from mew.conform.example import write_example
+from mew.gateway.config import load_config
+
+URL = "ws://127.0.0.1:8080"
+
+
+def read(folder: Path) -> Cast:
+    """The example as the kit reads it, once the gateway has made the tokens."""
+    _, kit = write_example(folder, URL)
+    for space, names in (("conform", (*ROLES, *SPARES, DOOMED)), ("elsewhere", ELSEWHERE)):
+        tokens = folder / ".mew" / "tokens" / space
+        tokens.mkdir(parents=True)
+        for name in names:
+            (tokens / f"{name}.token").write_text(f"{space}-{name}\n")
+    return read_cast(kit, {})
+
+
+def test_the_gateway_has_the_spaces_and_roles_that_the_kit_plays(tmp_path: Path) -> None:
+    cast = read(tmp_path)
+    config = load_config(tmp_path / "space.yaml", {})
+    assert cast.elsewhere is not None
+    assert list(config.spaces) == [cast.space, cast.elsewhere.space]
+    assert set(config.spaces[cast.space].participants) == set(cast.roles)
+    assert set(config.spaces[cast.elsewhere.space].participants) == set(cast.elsewhere.roles)
+    assert config.smtp is not None
+    assert cast.mail == f"{config.smtp.host}:{config.smtp.port}"
+
+
+def test_each_role_has_its_token_in_each_space(tmp_path: Path) -> None:
+    cast = read(tmp_path)
+    assert cast.elsewhere is not None
+    assert cast.roles["peer"].token == "conform-peer"
+    assert cast.elsewhere.roles["peer"].token == "elsewhere-peer"
+
+
+def test_a_role_in_the_second_space_has_the_token_of_the_first_where_none_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "conform.toml"
+    file.write_text(
+        f"""url = "{URL}"
+space = "a"
+roles.owner.token = "one"
+roles.listener.token = "two"
+elsewhere.space = "b"
+"""
+    )
+    elsewhere = read_cast(file, {}).elsewhere
+    assert elsewhere is not None
+    assert {name: role.token for name, role in elsewhere.roles.items()} == {"owner": "one"}
+
+
+def test_a_role_that_the_second_space_does_not_have_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "conform.toml"
+    file.write_text(
+        f"""url = "{URL}"
+space = "a"
+roles.owner.token = "one"
+elsewhere.space = "b"
+elsewhere.roles.listener.token = "two"
+"""
+    )
+    with pytest.raises(BadCast, match="there is no role 'listener'; the roles are owner, peer"):
+        read_cast(file, {})
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    write_example(tmp_path, URL)
+    with pytest.raises(FileExistsError, match="is there already"):
+        write_example(tmp_path, URL)

@@ -1,0 +1,24 @@
+"""Every wrong gateway is found out, by the check that is for it."""
+
+from pathlib import Path
+
+import pytest
+
+from mew.conform.verdicts import Outcome
+
+from .mutants.all import MUTANTS
+from .mutants.breaks import Mutant
+from .wrong import gateway, outcomes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.requirement}: {mutant.says}")
+async def test_a_wrong_gateway_is_found_out(
+    mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant.broken(monkeypatch)
+    async with gateway(tmp_path) as cast:
+        (result,) = (await outcomes(cast, mutant.check)).values()
+    assert result.outcome is Outcome.FAIL, f"it came to {result.outcome} {result.why}"
+    assert mutant.requirement in result.requirements
+    assert mutant.says in result.why, result.why

@@ -1,0 +1,62 @@
+"""Our own gateway, tried as any other: it fails nothing, and offers all there is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mew.conform.cast import TWIN
+from mew.conform.notation import Notation
+from mew.conform.verdicts import Outcome, Result
+
+from .wrong import gateway, outcomes
+
+QUICK = (
+    "delivery.it_arrives_as_it_was_sent",
+    "envelopes.a_broken_rule_is_answered",
+    "grants.nobody_grants_a_kind_that_it_lacks",
+    "members.the_kicked_are_out",
+    "streams.a_closed_stream_is_gone",
+)
+
+
+NOTICE = "violations.a_notice_shows_nothing_of_it"
+
+
+def faults(results: dict[str, Result]) -> list[str]:
+    return [
+        f"{one.check} {one.outcome}: {one.why}" for one in results.values() if one.outcome is not Outcome.PASS
+    ]
+
+
+@pytest.mark.slow
+async def test_our_gateway_passes_every_check(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as cast:
+        results = await outcomes(cast)
+    assert results.pop(NOTICE).outcome is Outcome.NOT_OFFERED
+    assert faults(results) == []
+
+
+async def test_our_gateway_passes_some_checks_quickly(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as cast:
+        assert faults(await outcomes(cast, *QUICK)) == []
+
+
+async def test_our_gateway_can_announce_violations(tmp_path: Path) -> None:
+    async with gateway(tmp_path, announce_violations=True) as cast:
+        assert faults(await outcomes(cast, NOTICE)) == []
+
+
+async def test_what_the_kit_is_not_given_is_not_offered(tmp_path: Path) -> None:
+    needs = (
+        "authentication.capabilities_hang_on_the_identity",
+        "expressions.a_regular_expression_decides",
+        "http.who_is_not_connected_may_post",
+        "members.the_invited_gets_a_mail",
+        "spaces.spaces_are_told_apart_by_their_name",
+    )
+    async with gateway(tmp_path) as cast:
+        roles = {name: role for name, role in cast.roles.items() if name != TWIN}
+        bare = replace(cast, roles=roles, elsewhere=None, mail=None, http=None, notation=Notation("", ""))
+        results = await outcomes(bare, *needs)
+    assert {one.outcome for one in results.values()} == {Outcome.NOT_OFFERED}

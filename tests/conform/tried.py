@@ -1,0 +1,65 @@
+"""Participants for the kit to try: ours as it is, or with something wrong in it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import mew
+from mew.conform.participant.checking import ParticipantCheck, participant_checks
+from mew.conform.participant.house import SPACE, House, open_house
+from mew.conform.participant.prompts import Prompts
+from mew.conform.participant.running import try_participant
+from mew.conform.verdicts import Result
+
+from .ours import Ours, prompts
+
+__all__ = ["named", "outcomes"]
+
+_LEAVE_S: Final = 3.0
+
+
+def named(name: str) -> ParticipantCheck:
+    """A check by its name, as in `requests.each_request_gets_one_answer`."""
+    (found,) = [check for check in participant_checks() if check.name == name]
+    return found
+
+
+async def outcomes(
+    *names: str, said: Prompts | None = None, via: mew.Via = mew.Via.HEADER
+) -> dict[str, Result]:
+    """What these checks, or all, come to for our participant."""
+    chosen = tuple(map(named, names)) or participant_checks()
+    async with open_house(said or prompts()) as house, _living(house, via):
+        return {result.check: result for result in await try_participant(house.company, chosen)}
+
+
+@asynccontextmanager
+async def _living(house: House, via: mew.Via) -> AsyncIterator[None]:
+    """Ours in a house, and again each time that the kit starts it anew."""
+    lives: list[tuple[Ours, asyncio.Task[None]]] = []
+
+    async def live(ours: Ours) -> None:
+        with suppress(mew.MewError):
+            async with mew.connect(house.url, space=SPACE, token=house.token, via=via, recall=100) as client:
+                await ours.participant.serve(client)
+
+    async with asyncio.TaskGroup() as tasks:
+
+        async def end() -> None:
+            for ours, life in lives:
+                ours.participant.stop()
+                await asyncio.wait((life,), timeout=_LEAVE_S)
+                life.cancel()
+
+        async def revive() -> None:
+            await end()
+            ours = Ours()
+            lives[:] = [(ours, tasks.create_task(live(ours)))]
+
+        house.company.revive = revive
+        await house.company.presence()
+        try:
+            yield
+        finally:
+            await end()
