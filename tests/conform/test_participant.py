@@ -22,6 +22,7 @@ from mew.conform.verdicts import Outcome
 
 from .faulty.all import MUTANTS, THEMES
 from .faulty.faults import Envelope, Fault, Say, spoken
+from .ours import prompts
 from .tried import named, outcomes
 
 OURS: Final = [one for one in requirements() if one.side is not Side.GATEWAY]
@@ -55,7 +56,7 @@ async def test_a_participant_is_tried_over_the_wire() -> None:
 
 @pytest.mark.slow
 async def test_our_participant_does_all_that_it_must_and_should() -> None:
-    results = await outcomes()
+    results = await outcomes(said=prompts(patience_s=2.0))  # who is slow is not wrong
     failed = {name: result.why for name, result in results.items() if result.outcome is Outcome.FAIL}
     assert not failed
     found = verdicts(
