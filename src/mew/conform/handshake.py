@@ -14,7 +14,7 @@ from .wire import PROTOCOL, Actor
 
 __all__ = ["Approach", "Refused", "open_connection"]
 
-_MESSAGE_BYTES_MAX: Final = 16 << 20
+_MESSAGE_BYTES_MAX: Final = 8 << 20
 _CLOSE_S_MAX: Final = 1.0
 
 

@@ -60,16 +60,25 @@ class Stage:
     ) -> None:
         self.transcript.over = True
         try:
-            async with asyncio.timeout(self.cast.patience_s * _LEAVE_PATIENCES):
-                await self._clean_up()
-                await asyncio.gather(*(actor.leave() for actor in self._actors), return_exceptions=True)
-        except (TimeoutError, Violation, Refused, aiohttp.ClientError, ConnectionError):
-            pass  # a gateway that hangs must not hang the kit
+            await self._in_time(self._clean_up())
+            await self._in_time(self._leave())
         finally:
-            await self.session.close()
             for task in self._listening:
                 task.cancel()
             await self._tasks.__aexit__(None, None, None)
+            await self._in_time(self._leave())  # whom a listener held up
+            await self.session.close()
+            for actor in self._actors:
+                actor.come_back = None  # else it keeps all it heard until the next collection of garbage
+
+    async def _in_time(self, ending: Awaitable[None]) -> None:
+        """A gateway that hangs must not hang the kit."""
+        with suppress(TimeoutError, Violation, Refused, aiohttp.ClientError, ConnectionError):
+            async with asyncio.timeout(self.cast.patience_s * _LEAVE_PATIENCES):
+                await ending
+
+    async def _leave(self) -> None:
+        await asyncio.gather(*(actor.leave() for actor in self._actors), return_exceptions=True)
 
     def afterwards(self, act: Callable[[], Awaitable[object]]) -> None:
         """Have this done when the check is over, whatever came of it; what was asked for last is done first."""

@@ -17,7 +17,7 @@ from .verdicts import Transcript, Violation
 __all__ = ["PROTOCOL", "Actor", "Fits"]
 
 PROTOCOL: Final = "mew/v0.4"
-_HEARD_BYTES_MAX: Final = 64 << 20
+_HEARD_BYTES_MAX: Final = 16 << 20
 _SLICES: Final = 10
 
 T = TypeVar("T")
@@ -245,7 +245,8 @@ class Actor:
                 self._tell()
                 if self._bytes > _HEARD_BYTES_MAX:
                     self._transcript.received(self.name, f"more than {_HEARD_BYTES_MAX} bytes: enough")
-                    await self._socket.close()
+                    self.cut()
+                    return
         except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
             self._transcript.received(self.name, f"what is no WebSocket: {error}")
         finally:
