@@ -53,14 +53,25 @@ async def serving(behaviour: Behaviour, patience_s: float) -> AsyncIterator[Cast
         yield Cast(f"ws://{address}", "conform", roles, f"http://{address}", patience_s=patience_s)
 
 
+async def some_turns() -> None:
+    """For what was aborted to be closed."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 def over_websocket(talk: Talk) -> Behaviour:
     @asynccontextmanager
     async def behaviour() -> AsyncIterator[int]:
         async def handle(request: web.Request) -> web.StreamResponse:
             response = Socket(autoclose=False, max_msg_size=0)
+            transport = request.transport
+            assert transport is not None, "the request has just been read from it"
             await response.prepare(request)
-            with suppress(ConnectionError, RuntimeError):
-                await talk(response)
+            try:
+                with suppress(ConnectionError, RuntimeError):
+                    await talk(response)
+            finally:
+                transport.abort()  # whatever waits to be written
             return response
 
         app = web.Application()
@@ -72,6 +83,7 @@ def over_websocket(talk: Talk) -> Behaviour:
             yield runner.addresses[0][1]
         finally:
             await runner.cleanup()
+            await some_turns()
 
     return behaviour
 
@@ -82,11 +94,12 @@ def over_tcp(serve: Raw) -> Behaviour:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError):
                 await serve(reader, writer)
-            writer.close()
+            writer.transport.abort()  # whatever waits to be written
 
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
         async with server:
             yield server.sockets[0].getsockname()[1]
+        await some_turns()
 
     return behaviour
 
@@ -145,8 +158,6 @@ def closing() -> Talk:
             await socket.receive()
         if number % 2:
             await socket.close(code=4000 + number % 999)
-        elif socket._req is not None and socket._req.transport is not None:
-            socket._req.transport.abort()
 
     return talk
 
