@@ -52,7 +52,7 @@ class Call:
             return
         self._done = done
         told = {"progressToken": self._token, "progress": done, "total": total, "message": message}
-        await self._tell("notifications/progress", {k: v for k, v in told.items() if v is not None})
+        await self.tell("notifications/progress", {k: v for k, v in told.items() if v is not None})
 
     async def log(self, level: Level, message: Any) -> None:
         """Send the caller a line of the log, or any JSON value, if it is as severe as they want it to be.
@@ -61,15 +61,16 @@ class Call:
             ValueError: no such level.
         """
         if _LEVELS.index(level) >= _LEVELS.index(self.level):
-            await self._tell("notifications/message", {"level": level, "data": message})
+            await self.tell("notifications/message", {"level": level, "data": message})
+
+    async def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Send the caller a notification as it is."""
+        if self._notify is not None and not self.cancelled:
+            await self._notify(method, params)
 
     def close(self) -> None:
         """The answer is there: from now on nothing more is told."""
         self._notify = None
-
-    async def _tell(self, method: str, params: dict[str, Any]) -> None:
-        if self._notify is not None and not self.cancelled:
-            await self._notify(method, params)
 
 
 def _progress_token(params: dict[str, Any]) -> str | int | None:

@@ -14,8 +14,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from mew.client.errors import MewError, Refused, RpcError
+from mew.client.mcp.answerer import Answerer
 from mew.client.mcp.call import Call, CallCancelled
-from mew.client.mcp.server import McpServer
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
@@ -48,7 +48,7 @@ class Answering:
     def __init__(
         self,
         connection: Connection,
-        server: McpServer,
+        server: Answerer,
         voice: Voice,
         *,
         at_once: int = _AT_ONCE,

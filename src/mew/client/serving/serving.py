@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from mew.client.client import Client
 from mew.client.errors import Disconnected
+from mew.client.mcp.answerer import Answerer
 from mew.client.mcp.running import run
-from mew.client.mcp.server import McpServer
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 
@@ -38,7 +38,7 @@ class Serving:
     From the first moment everything is listened to; requests and handlers begin once `on_start` has ended.
     """
 
-    def __init__(self, client: Client, server: McpServer, behaviour: Behaviour, memory: Memory) -> None:
+    def __init__(self, client: Client, server: Answerer, behaviour: Behaviour, memory: Memory) -> None:
         connection = client.connection
         self._client = client
         self._connection = connection
@@ -111,14 +111,20 @@ class Serving:
 
     def updated(self, uri: str, subscribers: tuple[str, ...]) -> None:
         for who in subscribers:
-            self._answering.announce("notifications/resources/updated", {"uri": uri}, to=(who,))
+            self.announce("notifications/resources/updated", {"uri": uri}, to=(who,))
+
+    def announce(
+        self, method: str, params: dict[str, Any] | None = None, *, to: tuple[str, ...] = ()
+    ) -> None:
+        """Send an MCP notification to these, or to everyone, where we may; without waiting."""
+        self._answering.announce(method, params, to=to)
 
     async def report(self) -> bool:
         return await self._control.report()
 
     def _announce(self, what: str) -> None:
         self._announced.discard(what)
-        self._answering.announce(f"notifications/{what}/list_changed")
+        self.announce(f"notifications/{what}/list_changed")
 
     def _cease(self) -> None:
         """What comes from now on is not answered, not even with a no (§3.9.10)."""
