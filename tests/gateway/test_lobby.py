@@ -148,6 +148,18 @@ async def test_an_address_has_only_so_many_and_a_proxy_as_many_as_there_are(
         assert await answered(connection)
 
 
+async def test_once_all_are_cut_off_who_was_still_on_the_way_in_is_too(
+    opened: Callable[[Lobby], Awaitable[Open]],
+) -> None:
+    entered = lobby()
+    connect = await opened(entered)
+    known = await connect()
+    assert await answered(known, GET_KNOWN)
+    entered.cut_off()
+    assert await ends(known)
+    assert await ends(await connect())
+
+
 async def test_it_is_quiet_when_the_last_request_is_done() -> None:
     entered = lobby()
     visitor = web.RequestHandler(web.Server(_never), loop=asyncio.get_running_loop())

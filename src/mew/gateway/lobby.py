@@ -74,13 +74,16 @@ class Lobby:
         self._idle = asyncio.Event()
         self._idle.set()
         self._said_at = float("-inf")
+        self._is_over = False
 
     def visitors(self, server: web.Server) -> Callable[[], Visitor]:
         """What makes a protocol for each connection that is accepted."""
         return lambda: Visitor(self, server)
 
     def let_in(self, visitor: web.RequestHandler, transport: asyncio.Transport) -> bool:
-        """A connection was made; False if there are too many already."""
+        """A connection was made; False if there are too many already, or all are cut off."""
+        if self._is_over:
+            return False  # accepted before the listener was closed, and made after it
         address = self._address(transport)
         if len(self._strangers) >= self._strangers_max:
             self._say_full("all")
@@ -128,7 +131,8 @@ class Lobby:
         await self._idle.wait()
 
     def cut_off(self) -> None:
-        """Close every connection at once."""
+        """Close every connection at once, and each that is still on its way in."""
+        self._is_over = True
         for transport in tuple(self._transports.values()):
             transport.abort()
 
