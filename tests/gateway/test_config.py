@@ -114,10 +114,11 @@ def test_a_file_of_the_type_script_implementation_loads_unchanged(load: Load) ->
     assert bot.capabilities is None
     assert space.capabilities_of(ParticipantId("bot")) == capabilities("chat")
     assert space.capabilities_of(ParticipantId("nobody")) == capabilities("chat")
-    assert bot.launch["env"] == {"OPENAI_API_KEY": "very-secret", "SINCE": "12:30", "PORT": 8080}
-    assert bot.launch["args"][0] == "bot.js"
-    assert space.participants[ParticipantId("files")].launch["bridge_config"]["max_reconnects"] == 3
-    assert space.launch == {"default_participant": "human", "ui_theme": "neon-pulse"}
+    assert bot.launch["env"].plain() == {"OPENAI_API_KEY": "very-secret", "SINCE": "12:30", "PORT": 8080}
+    assert bot.launch["args"].plain()[0] == "bot.js"
+    assert space.participants[ParticipantId("files")].launch["bridge_config"].plain()["max_reconnects"] == 3
+    launch = {key: node.plain() for key, node in space.launch.items()}
+    assert launch == {"default_participant": "human", "ui_theme": "neon-pulse"}
 
 
 def test_system_kinds_are_left_out_of_capabilities_with_a_note(load: Load) -> None:
@@ -154,9 +155,9 @@ def test_what_is_read_cannot_be_changed(load: Load) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         bot.tokens = ("other",)  # type: ignore[misc]  # that is the point
     with pytest.raises(TypeError):
-        bot.launch["env"]["PORT"] = 1
+        bot.launch["env"].entries()["PORT"] = bot.launch["env"]  # type: ignore[index]  # that is the point
     with pytest.raises(TypeError):
-        bot.launch["command"] = "rm"  # type: ignore[index]  # that is the point
+        bot.launch["command"] = bot.launch["env"]  # type: ignore[index]  # that is the point
 
 
 def test_what_stands_at_the_top_holds_for_every_space_that_does_not_say_otherwise(load: Load) -> None:
@@ -307,7 +308,7 @@ participants:
   bob: {<<: *person, type: remote}
 """)
     bob = config.spaces["s"].participants[ParticipantId("bob")]
-    assert (bob.capabilities, bob.launch["type"]) == (capabilities("chat"), "remote")
+    assert (bob.capabilities, bob.launch["type"].string()) == (capabilities("chat"), "remote")
 
 
 WRONG = {

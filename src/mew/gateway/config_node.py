@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 __all__ = ["ConfigError", "Node", "Scalar", "shown"]
@@ -120,16 +119,6 @@ class Node:
                 return [item.plain() for item in self.value]
             case Mapping():
                 return {key: child.plain() for key, child in self.value.items()}
-            case _:
-                return self.value
-
-    def frozen(self) -> Any:
-        """This value as JSON has it, with tuples and read-only mappings."""
-        match self.value:
-            case tuple():
-                return tuple(item.frozen() for item in self.value)
-            case Mapping():
-                return MappingProxyType({key: child.frozen() for key, child in self.value.items()})
             case _:
                 return self.value
 

@@ -153,7 +153,7 @@ def _read_space(node: Node, common: _Shared, notes: list[str]) -> SpaceConfig:
         delivery=shared.delivery,
         announce_violations=shared.announce_violations,
         limits=shared.limits,
-        launch=_frozen(fields, SPACE_LAUNCH),
+        launch=_only(fields, SPACE_LAUNCH),
     )
 
 
@@ -187,7 +187,7 @@ def _read_participant(name: str, node: Node, notes: list[str]) -> ParticipantCon
         id=ParticipantId(name),
         tokens=fields["tokens"].list_of(_read_token) if "tokens" in fields else (),
         capabilities=read_capabilities(fields["capabilities"], notes) if "capabilities" in fields else None,
-        launch=_frozen(fields, LAUNCH),
+        launch=_only(fields, LAUNCH),
     )
 
 
@@ -208,5 +208,5 @@ def _read_limits(above: Limits, node: Node) -> Limits:
     return limits
 
 
-def _frozen(fields: Mapping[str, Node], keys: frozenset[str]) -> Mapping[str, Any]:
-    return MappingProxyType({key: child.frozen() for key, child in fields.items() if key in keys})
+def _only(fields: Mapping[str, Node], keys: frozenset[str]) -> Mapping[str, Node]:
+    return MappingProxyType({key: child for key, child in fields.items() if key in keys})

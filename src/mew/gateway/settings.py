@@ -13,6 +13,8 @@ from mew.log.database import Durability
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
+from .config_node import Node
+
 __all__ = [
     "Config",
     "Delivery",
@@ -70,13 +72,13 @@ class Limits:
 class ParticipantConfig:
     """One participant. `capabilities` is None where the space's default ones apply.
 
-    `launch` has the keys that say how to start it, as written; it and `tokens` may hold secrets.
+    `launch` has what says how to start it, as it stands in the file; it and `tokens` may hold secrets.
     """
 
     id: ParticipantId
     tokens: tuple[str, ...] = field(default=(), repr=False)
     capabilities: tuple[Capability, ...] | None = None
-    launch: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    launch: Mapping[str, Node] = field(default_factory=_nothing, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class SpaceConfig:
     delivery: Delivery = Delivery.EVERYONE
     announce_violations: bool = False
     limits: Limits = field(default_factory=Limits)
-    launch: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    launch: Mapping[str, Node] = field(default_factory=_nothing, repr=False, compare=False)
 
     def capabilities_of(self, participant: ParticipantId) -> tuple[Capability, ...]:
         """What the file gives a participant, named in it or not, beside the baseline."""
