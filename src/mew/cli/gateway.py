@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +43,7 @@ def gateway(
     Example: mew gateway --config space.yaml --port 8080
     """
     # Here, so that other commands start without them.
+    from mew.gateway.beacon import announced
     from mew.gateway.config import load_config
     from mew.gateway.server import serve
 
@@ -52,13 +53,14 @@ def gateway(
         read = load_config(config, os.environ)
 
         def ready(url: str) -> None:
+            stack.enter_context(announced(read.file, url))
             line = f"mew gateway listens on {url}, spaces: {', '.join(read.spaces)}"
             if log_format is LogFormat.JSON:
                 _logger.info(line)
             else:
                 typer.echo(line, err=True)
 
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with ExitStack() as stack, asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(
                 serve(read, os.environ, trace=trace, ready=ready, host=host, port=port, ephemeral=ephemeral)
             )

@@ -17,7 +17,7 @@ from mew.protocol.envelope import ParticipantId
 from .config_node import ConfigError
 from .settings import Config, ParticipantConfig
 
-__all__ = ["TokenTable", "Tokens", "hash_token", "is_token", "load_tokens", "token_path"]
+__all__ = ["TokenTable", "Tokens", "hash_token", "is_token", "load_tokens", "token_path", "token_variable"]
 
 _TOKEN = re.compile(r"[!-+\--~]{1,4096}")  # printable ASCII, without space and comma
 _FILE_BYTES_MAX: Final = 16_384
@@ -66,6 +66,11 @@ def token_path(config: Config, space: str, participant: str) -> Path:
     return (folder / space if config.tokens_by_space else folder) / f"{participant}.token"
 
 
+def token_variable(participant: str) -> str:
+    """The environment variable that may hold a participant's token."""
+    return "MEW_TOKEN_" + re.sub(r"[^A-Z0-9]", "_", participant.upper())
+
+
 def load_tokens(config: Config, environ: Mapping[str, str]) -> Tokens:
     """Collect the tokens of all participants; who has none gets one, kept in a file. Reads and writes files.
 
@@ -99,7 +104,7 @@ def _tokens_of(
     found = [(token, "tokens") for token in participant.tokens]
     if (kept := _read(path, notes)) is not None:
         found.append((kept, str(path)))
-    variable = "MEW_TOKEN_" + re.sub(r"[^A-Z0-9]", "_", participant.id.upper())
+    variable = token_variable(participant.id)
     if token := environ.get(variable, "").strip():
         if not is_token(token):
             raise ConfigError(

@@ -1,0 +1,123 @@
+"""Keeps one program running: starts it, starts it again when it ends, and stops it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from .guarding import Guard
+from .process import CannotStart, Process, ended
+from .program import Phase, Program, Restart, Standing
+
+__all__ = ["Keeper"]
+
+_FIRST_S: Final = 0.5
+_LONGEST_S: Final = 30.0
+_STEADY_S: Final = 10.0  # who lived so long is started again at once
+_GRACE_S: Final = 8.0  # more than a gateway takes to see everyone out
+
+
+class Keeper:
+    """One program. `changed` is called whenever its standing is another."""
+
+    def __init__(
+        self,
+        program: Program,
+        environ: Mapping[str, str],
+        guard: Guard,
+        changed: Callable[[], None],
+        *,
+        first_s: float = _FIRST_S,
+        steady_s: float = _STEADY_S,
+    ) -> None:
+        self.program = program
+        self.standing = Standing(program.name, program.what, log=str(program.log))
+        self.up = asyncio.Event()
+        """Set once it has joined, or has ended well; what depends on it waits for this."""
+        self._environ = environ
+        self._guard = guard
+        self._changed = changed
+        self._first_s = first_s
+        self._steady_s = steady_s
+        self._wanted = asyncio.Event()  # it should be started again, now
+        self._process: Process | None = None
+
+    async def run(self) -> None:
+        """Until cancelled, which stops it."""
+        wait_s = self._first_s
+        try:
+            while True:
+                self._wanted.clear()
+                began_s = time.monotonic()
+                again = await self._live()
+                if time.monotonic() - began_s >= self._steady_s:
+                    wait_s = self._first_s
+                await self._until_wanted(wait_s if again else None)
+                wait_s = min(wait_s * 2, _LONGEST_S)
+                self.standing.restarts += 1
+        finally:
+            await self._stop()
+            self._enter(Phase.STOPPED)
+
+    def joined(self, *, is_there: bool) -> None:
+        """It was seen in its space, or is no longer."""
+        standing = self.standing
+        if standing.joined is is_there:
+            return
+        standing.joined = is_there
+        if is_there:
+            self.up.set()
+        if standing.phase in (Phase.STARTING, Phase.RUNNING):
+            self._enter(Phase.RUNNING if is_there else Phase.STARTING)
+
+    async def restart(self) -> None:
+        """End it, if it runs, and start it at once."""
+        self._wanted.set()
+        await self._stop()
+
+    async def _live(self) -> bool:
+        """One life of it; whether it is to be started again."""
+        try:
+            process = self._process = await Process.start(self.program, self._environ)
+        except CannotStart as error:
+            self._enter(Phase.FAILED, said=str(error))
+            self.up.set()
+            return False
+        self._guard.add(process.pid)
+        self._enter(Phase.STARTING, pid=process.pid)
+        code = await process.wait()
+        self._guard.remove(process.pid)
+        self._process = None
+        self.standing.joined = False
+        return self._ended(code)
+
+    def _ended(self, code: int) -> bool:
+        policy = self.program.restart
+        again = (
+            self._wanted.is_set() or policy is Restart.ALWAYS or (policy is Restart.ON_FAILURE and code != 0)
+        )
+        if not again:
+            self.up.set()
+        self._enter(Phase.AGAIN if again else Phase.ENDED, said=ended(code))
+        return again
+
+    async def _until_wanted(self, within_s: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._wanted.wait()
+
+    async def _stop(self) -> None:
+        process = self._process
+        if process is not None:
+            await process.stop(_GRACE_S)
+            self._guard.remove(process.pid)
+
+    def _enter(self, phase: Phase, *, pid: int | None = None, said: str | None = None) -> None:
+        standing = self.standing
+        standing.phase, standing.since = phase, time.time()
+        if pid is not None or phase not in (Phase.STARTING, Phase.RUNNING):
+            standing.pid = pid
+        if said is not None:
+            standing.said = said
+        self._changed()

@@ -1,0 +1,229 @@
+"""PURE. How one participant is started: what its entry in a space.yaml says, with the variables in it filled in."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from mew.gateway.config_node import ConfigError, Node
+from mew.gateway.settings import Config, ParticipantConfig
+
+from .program import GATEWAY, Program, Restart
+
+__all__ = ["Circumstances", "Reader", "Token"]
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_POLICIES: Final = {
+    "always": Restart.ALWAYS,
+    "on-failure": Restart.ON_FAILURE,
+    "on_failure": Restart.ON_FAILURE,
+    "never": Restart.NEVER,
+    "no": Restart.NEVER,
+}
+_BRIDGED: Final = frozenset({"mcp-bridge", "mcp_bridge", "mcp-server", "mcp_server"})
+_SERVER: Final = frozenset({"command", "args", "env", "cwd", "url", "headers", "ask", "roots", "timeout_s"})
+
+# The TypeScript implementation's harness for tests: a client that is driven through a named pipe.
+_HARNESS: Final = ("fifo", "auto_connect", "output_log")
+# Its own programs, under the name that is ours.
+_THEIRS: Final[Mapping[tuple[str, ...], str]] = {
+    ("agent", "run"): "an agent of the TypeScript implementation; name a program of yours",
+    ("bridge", "start"): "its bridge; say 'mcp_server: {command: …, args: […]}' in its place",
+    (
+        "mcp",
+        "filesystem",
+    ): "a server that comes with the TypeScript implementation; name another in 'mcp_server'",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What the file does not say: how things are on this machine. `mew` is how this command itself is started."""
+
+    mew: tuple[str, ...]
+    url: str
+    port: int
+    logs: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A participant's token, and the file that holds it, where it is in one."""
+
+    text: str = field(repr=False)
+    file: Path | None = None
+
+
+class Reader:
+    """Reads the entry of one participant. Errors are `ConfigError`s with the line."""
+
+    def __init__(
+        self,
+        config: Config,
+        given: Circumstances,
+        space: str,
+        participant: ParticipantConfig,
+        token: Token,
+        *,
+        prefix: str = "",
+    ) -> None:
+        """`prefix` stands before the names of what is started in this space."""
+        self.name = prefix + participant.id
+        self._prefix = prefix
+        self._config = config
+        self._given = given
+        self._space = space
+        self._id = str(participant.id)
+        self._launch = participant.launch
+        self._token = token
+
+    @property
+    def starts(self) -> bool:
+        """Whether there is anything to start. A person comes by itself."""
+        launch = self._launch
+        if self._server is None and "command" not in launch:
+            return False
+        return launch["auto_start"].boolean() if "auto_start" in launch else True
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        node = self._launch.get("depends_on")
+        if node is None:
+            return ()
+        names = (node.string(),) if isinstance(node.value, str) else node.list_of(Node.string)
+        return tuple(self._prefix + name for name in names)
+
+    def cannot_wait_for(self, missing: Collection[str]) -> ConfigError:
+        """The error where what it depends on never comes: these are not started, or each waits for the other."""
+        node = self._launch["depends_on"]
+        if missing:
+            return node.error(f"{', '.join(sorted(missing))}: not started by this file")
+        return node.error("what it depends on depends on it in turn: none can be the first")
+
+    def notes(self) -> Iterator[str]:
+        """What the file asks for and nobody does."""
+        for key in _HARNESS:
+            node = self._launch.get(key)
+            if node is not None and node.value is not False:
+                yield str(node.error("no client is connected here: use 'mew tail' and 'mew send'"))
+
+    def program(self) -> Program:
+        server, launch = self._server, self._launch
+        return Program(
+            name=self.name,
+            argv=self._command() if server is None else self._bridge(server),
+            env=self._environment(server),
+            folder=self._folder(launch.get("cwd") if server is None else None),
+            log=self._given.logs / f"{self.name}.log",
+            restart=self._restart(),
+            after=(GATEWAY, *self.depends_on),
+            what=_as_written(launch) if server is None else f"mew bridge to {_as_written(server)}",
+            space=self._space,
+            participant=self._id,
+        )
+
+    @cached_property
+    def _server(self) -> Mapping[str, Node] | None:
+        """What is bridged: `mcp_server`, or the command of one whose `type` says that it is a server."""
+        launch = self._launch
+        written = launch.get("mcp_server")
+        if written is not None:
+            fields = {"url": written} if isinstance(written.value, str) else written.fields(_SERVER)
+            if ("command" in fields) is ("url" in fields):
+                raise written.error("expected a 'command' with 'args', or a 'url'")
+            return {key: launch[key] for key in ("cwd",) if key in launch} | fields
+        kind = launch.get("type")
+        if kind is None or kind.value not in _BRIDGED:
+            return None
+        if "command" not in launch:
+            raise kind.error("expected 'mcp_server: {command: …, args: […]}' or a 'command', has neither")
+        return {key: node for key, node in launch.items() if key in _SERVER}
+
+    def _command(self) -> tuple[str, ...]:
+        launch = self._launch
+        command = self._text(launch["command"])
+        arguments = launch["args"].list_of(self._text) if "args" in launch else ()
+        if command != "mew":
+            return (command, *arguments)
+        theirs = _THEIRS.get(arguments[:2])
+        if theirs is not None:
+            raise launch["args"].error(f"'mew {' '.join(arguments[:2])}' is {theirs}")
+        return (*self._given.mew, *arguments)
+
+    def _bridge(self, server: Mapping[str, Node]) -> tuple[str, ...]:
+        """Variables are passed on by name, so that no list of processes shows their values."""
+        argv = [*self._given.mew, "bridge"]
+        for name in self._variables(server):
+            argv += ["--env", name]
+        if "cwd" in server:
+            argv += ["--cwd", str(self._folder(server["cwd"]))]
+        for key, option in (("ask", "--ask"), ("roots", "--root")):
+            for value in server[key].list_of(self._text) if key in server else ():
+                argv += [option, value]
+        if "timeout_s" in server:
+            argv += ["--timeout", f"{server['timeout_s'].number(least=0.1, most=86_400):g}"]
+        for header, node in server["headers"].entries().items() if "headers" in server else ():
+            argv += ["--header", f"{header}: {node.string()}"]  # the bridge fills in ${…} itself
+        if "url" in server:
+            return (*argv, self._text(server["url"]))
+        arguments = server["args"].list_of(self._text) if "args" in server else ()
+        return (*argv, "--", self._text(server["command"]), *arguments)
+
+    def _environment(self, server: Mapping[str, Node] | None) -> dict[str, str]:
+        own = {"MEW_GATEWAY": self._given.url, "MEW_SPACE": self._space, "MEW_AS": self._id}
+        if self._token.file is None:
+            own["MEW_TOKEN"] = self._token.text
+        else:
+            own["MEW_TOKEN_FILE"] = str(self._token.file)
+        return self._variables(self._launch if server is None else server) | own
+
+    def _variables(self, fields: Mapping[str, Node]) -> dict[str, str]:
+        """What `env` says: of the participant, and of the server that it bridges."""
+        found: dict[str, str] = {}
+        for written in (self._launch.get("env"), fields.get("env")):
+            for name, node in {} if written is None else written.entries().items():
+                found[name] = "" if node.value is None else self._text(node)
+        return found
+
+    def _text(self, node: Node) -> str:
+        """A text, a number or a truth value as a text, with the values of the variables in it."""
+        match node.value:
+            case bool(value):
+                return "true" if value else "false"
+            case int(value) | float(value):
+                return str(value)
+        return _VARIABLE.sub(lambda match: self._variable(node, match[1]), node.prose())
+
+    def _variable(self, node: Node, name: str) -> str:
+        known = {"PORT": str(self._given.port), "SPACE": self._space, "TOKEN": self._token.text}
+        value = known.get(name, self._given.environ.get(name))
+        if value is None:
+            raise node.error(f"'${{{name}}}' is not set in the environment")
+        return value
+
+    def _folder(self, node: Node | None) -> Path:
+        """Relative to the folder that the file is about: that is the one above, for a file in `.mew`."""
+        base = self._config.file.parent
+        if base == self._config.state_dir:
+            base = base.parent
+        return base if node is None else base / self._text(node)
+
+    def _restart(self) -> Restart:
+        node = self._launch.get("restart_policy")
+        if node is None:
+            return Restart.ON_FAILURE
+        policy = _POLICIES.get(node.string())
+        if policy is None:
+            raise node.error(f"expected one of {', '.join(Restart)}, is {node.string()!r}")
+        return policy
+
+
+def _as_written(fields: Mapping[str, Node]) -> str:
+    """For people; variables stay variables, as their values may be secrets."""
+    if "url" in fields:
+        return str(fields["url"].plain()).partition("?")[0]
+    arguments = fields["args"].plain() if "args" in fields else []
+    return " ".join(str(word) for word in (fields["command"].plain(), *arguments))

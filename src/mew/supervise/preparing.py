@@ -1,0 +1,105 @@
+"""From a space.yaml to what is started: finds a port and the tokens, and checks what can be checked before."""
+
+import errno
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mew.gateway.beacon import whereabouts
+from mew.gateway.config import Config, ConfigError
+from mew.gateway.settings import ParticipantConfig
+from mew.gateway.tokens import load_tokens, token_path, token_variable
+
+from .launch import Plan, plan
+from .participant import Circumstances, Token
+from .watch import Watch
+
+__all__ = ["Prepared", "logs_folder", "prepare"]
+
+_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_OURS: Final = ("MEW_GATEWAY", "MEW_SPACE", "MEW_AS", "MEW_TOKEN", "MEW_TOKEN_FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`environ` is what all programs are given beside their own."""
+
+    plan: Plan
+    watch: Watch
+    url: str
+    environ: Mapping[str, str] = field(repr=False)
+
+
+def prepare(
+    config: Config, environ: Mapping[str, str], *, port: int | None = None, ephemeral: bool = False
+) -> Prepared:
+    """Make the tokens there are none of, and choose the port.
+
+    Raises:
+        ConfigError: something in the file cannot be started, or the port is taken; one sentence.
+    """
+    load_tokens(config, environ)
+    tokens = {
+        (space.id, str(one.id)): _token(config, space.id, one, environ)
+        for space in config.spaces.values()
+        for one in space.participants.values()
+    }
+    chosen = _free_port(config, config.server.port if port is None else port)
+    host = _ANYWHERE.get(config.server.host, config.server.host)
+    scheme = "http" if config.tls is None else "https"
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{chosen}"
+    given = Circumstances(
+        mew=(sys.executable, "-m", "mew"), url=url, port=chosen, logs=logs_folder(config), environ=environ
+    )
+    watching = {space: token.text for (space, _), token in reversed(tokens.items())}
+    return Prepared(
+        plan(config, given, tokens, ephemeral=ephemeral),
+        Watch(url, watching),
+        url,
+        {name: value for name, value in environ.items() if name not in _OURS},
+    )
+
+
+def logs_folder(config: Config) -> Path:
+    return config.state_dir / "logs"
+
+
+def _token(config: Config, space: str, participant: ParticipantConfig, environ: Mapping[str, str]) -> Token:
+    file = token_path(config, space, participant.id)
+    if file.is_file():
+        return Token(file.read_text(encoding="ascii").strip(), file)
+    return Token(
+        participant.tokens[0] if participant.tokens else environ[token_variable(participant.id)].strip()
+    )
+
+
+def _free_port(config: Config, wanted: int) -> int:
+    """The port, if nobody has it; any that is free for 0.
+
+    Raises:
+        ConfigError: somebody has it.
+    """
+    running = whereabouts(config.file)
+    if running is not None:
+        raise ConfigError(
+            f"a gateway for {config.file} runs already, at {running}; 'mew down' ends what 'mew up' began"
+        )
+    host = config.server.host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, wanted))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise ConfigError(
+                    f"port {wanted} is taken by another program; choose one with --port, or 0 for any that is free"
+                ) from None
+            raise ConfigError(f"cannot listen on {host}:{wanted}: {error.strerror}") from None
+        port: int = probe.getsockname()[1]
+    return port

@@ -1,0 +1,180 @@
+"""What a space.yaml says is to be started."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mew.gateway.config import ConfigError, load_config
+from mew.supervise.launch import Plan, plan
+from mew.supervise.participant import Circumstances, Token
+from mew.supervise.program import GATEWAY, Program, Restart
+
+Read = Callable[..., Plan]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """The plan of a file with these participants."""
+
+    def plan_of(participants: str, *, spaces: str = "space: {id: demo}", **environ: str) -> Plan:
+        file = tmp_path / "space.yaml"
+        file.write_text(f"{spaces}\nparticipants:\n{participants}")
+        config = load_config(file, {})
+        given = Circumstances(
+            mew=("mew",), url="http://127.0.0.1:7000", port=7000, logs=tmp_path / "logs", environ=environ
+        )
+        tokens = {
+            (space.id, str(who)): Token(f"t-{who}", tmp_path / f"{who}.token")
+            for space in config.spaces.values()
+            for who in space.participants
+        }
+        return plan(config, given, tokens)
+
+    return plan_of
+
+
+def only(found: Plan) -> Program:
+    gateway, program = found.programs
+    assert gateway.name == GATEWAY
+    return program
+
+
+def test_the_gateway_comes_first_and_is_always_started_again(read: Read, tmp_path: Path) -> None:
+    gateway, *others = read("  ann: {capabilities: ['*']}").programs
+    assert others == []
+    assert gateway.argv == ("mew", "gateway", "--config", str(tmp_path / "space.yaml"), "--port", "7000")
+    assert gateway.restart is Restart.ALWAYS
+
+
+def test_a_command_is_run_with_its_variables_filled_in(read: Read, tmp_path: Path) -> None:
+    program = only(
+        read(
+            "  bot:\n"
+            "    command: node\n"
+            "    args: [bot.js, --port, '${PORT}', '${SPACE}/${TOKEN}', 7, true]\n"
+            "    env: {KEY: '${SECRET}', EMPTY: , COUNT: 3}\n"
+            "    cwd: sub\n",
+            SECRET="hidden",
+        )
+    )
+    assert program.argv == ("node", "bot.js", "--port", "7000", "demo/t-bot", "7", "true")
+    assert program.env == {
+        "KEY": "hidden",
+        "EMPTY": "",
+        "COUNT": "3",
+        "MEW_GATEWAY": "http://127.0.0.1:7000",
+        "MEW_SPACE": "demo",
+        "MEW_AS": "bot",
+        "MEW_TOKEN_FILE": str(tmp_path / "bot.token"),
+    }
+    assert program.folder == tmp_path / "sub"
+    assert "t-bot" not in repr(program) + program.what
+    assert "hidden" not in repr(program) + program.what
+
+
+def test_a_server_is_bridged_and_its_variables_are_passed_by_name(read: Read) -> None:
+    program = only(
+        read(
+            "  files:\n"
+            "    env: {OUTER: a}\n"
+            "    mcp_server: {command: npx, args: [-y, server, /data], env: {API_KEY: '${SECRET}'}, ask: [ann]}\n",
+            SECRET="hidden",
+        )
+    )
+    options = ("--env", "OUTER", "--env", "API_KEY", "--ask", "ann")
+    assert program.argv == ("mew", "bridge", *options, "--", "npx", "-y", "server", "/data")
+    assert (program.env["API_KEY"], program.env["OUTER"]) == ("hidden", "a")
+    assert "hidden" not in " ".join(program.argv)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{mcp_server: https://example.org/mcp}",
+        "{mcp_server: {url: https://example.org/mcp}}",
+    ],
+)
+def test_a_server_elsewhere_is_bridged_by_its_url(read: Read, written: str) -> None:
+    assert only(read(f"  far: {written}")).argv == ("mew", "bridge", "https://example.org/mcp")
+
+
+def test_the_headers_of_a_server_keep_their_variables_for_the_bridge(read: Read) -> None:
+    headers = "{Authorization: 'Bearer ${KEY}'}"
+    program = only(read(f"  far: {{mcp_server: {{url: 'https://example.org/mcp', headers: {headers}}}}}"))
+    assert program.argv[2:4] == ("--header", "Authorization: Bearer ${KEY}")
+
+
+def test_a_command_whose_type_is_a_server_is_bridged_too(read: Read) -> None:
+    program = only(read("  files: {type: mcp_server, command: node, args: [server.js], auto_start: true}"))
+    assert program.argv == ("mew", "bridge", "--", "node", "server.js")
+
+
+def test_who_is_not_to_start_by_itself_does_not(read: Read) -> None:
+    assert len(read("  bot: {command: bot, auto_start: false}").programs) == 1
+
+
+def test_each_is_started_after_what_it_depends_on(read: Read) -> None:
+    found = read(
+        "  c: {command: c, depends_on: [b, a]}\n  b: {command: b, depends_on: a}\n  a: {command: a}\n"
+    )
+    assert [program.name for program in found.programs] == [GATEWAY, "a", "b", "c"]
+    assert found.programs[-1].after == (GATEWAY, "b", "a")
+
+
+def test_where_there_are_several_spaces_names_say_which(read: Read) -> None:
+    found = read(
+        "  bot: {command: bot, depends_on: [files]}\n  files: {command: files}\n",
+        spaces="spaces: [{id: one}, {id: two}]",
+    )
+    assert [program.name for program in found.programs[1:]] == [
+        *("one.files", "two.files"),
+        *("one.bot", "two.bot"),
+    ]
+    assert found.programs[-1].after == (GATEWAY, "two.files")
+
+
+@pytest.mark.parametrize(
+    ("policy", "restart"), [("always", Restart.ALWAYS), ("no", Restart.NEVER), ("on-failure", "on-failure")]
+)
+def test_a_policy_says_when_it_is_started_again(read: Read, policy: str, restart: Any) -> None:
+    assert only(read(f"  bot: {{command: bot, restart_policy: '{policy}'}}")).restart == restart
+
+
+@pytest.mark.parametrize(
+    ("participants", "line", "why"),
+    [
+        ("  bot: {command: bot, depends_on: [cat]}", 3, "cat: not started by this file"),
+        (
+            "  a: {command: a, depends_on: [b]}\n  b: {command: b, depends_on: [a]}",
+            3,
+            "none can be the first",
+        ),
+        ("  bot:\n    command: bot\n    env: {KEY: '${GONE}'}", 5, "'${GONE}' is not set in the environment"),
+        ("  bot: {command: bot, restart_policy: sometimes}", 3, "expected one of always, on-failure, never"),
+        ("  bot: {type: mcp-bridge}", 3, "expected 'mcp_server: {command: …, args: […]}'"),
+        ("  bot: {mcp_server: {args: [x]}}", 3, "expected a 'command' with 'args', or a 'url'"),
+        (
+            "  bot:\n    command: mew\n    args: [agent, run]",
+            5,
+            "'mew agent run' is an agent of the TypeScript",
+        ),
+        ("  bot:\n    command: mew\n    args: [bridge, start]", 5, "say 'mcp_server: {command: …"),
+    ],
+)
+def test_what_cannot_be_started_is_named_with_its_line(
+    read: Read, participants: str, line: int, why: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        read(participants)
+    assert f"space.yaml:{line}: participants." in str(error.value)
+    assert why in str(error.value)
+
+
+def test_the_harness_of_the_type_script_implementation_is_noted_and_not_started(read: Read) -> None:
+    found = read("  client: {fifo: true, auto_connect: true, output_log: ./x.log}\n  quiet: {fifo: false}")
+    assert len(found.programs) == 1
+    assert [note.partition(": participants.client.")[2].partition(":")[0] for note in found.notes] == [
+        *("fifo", "auto_connect", "output_log"),
+    ]
