@@ -283,6 +283,7 @@ def things() -> dict[str, Any]:
         "Envelope": envelope,
         "Proposal": returned(mew.Client.propose),
         "Review": mew.Review,
+        "Question": mew.Question,
         "Reasoning": me.reasoning(""),
         "Reasonings": me.reasonings,
         "ChatRoom": me.chats,
@@ -300,12 +301,13 @@ def things() -> dict[str, Any]:
 
 # Public because the SDK's own modules need them, or Python does; not for who uses it.
 UNDERNEATH = {
-    "Client": {"connection"},
+    "Client": {"connection", "takes_questions"},
     "Feed": {"offer"},
     "ChatRoom": {"recall"},
     "Streams": {"connection"},
     "Stream": {"connection", "give_up"},
-    "ProposalBook": {"apply", "apply_all"},
+    "Question": {"close", "is_known_as"},
+    "ProposalBook": {"apply", "apply_all", "adopt"},
     "Catalogue": {"apply"},
     "Participant": {"watch", "find_resource"},
     "Call": {"close"},
@@ -368,12 +370,14 @@ def values() -> dict[str, Any]:
     me = mew.connect("ws://localhost")
     kinds = [
         *typing.get_args(mew.Outcome),
+        mew.Stage,
         *(returned(getattr(mew.Client, method)) for method in ("grant", "invite", "upload", "save")),
         held(mew.Client, "gaps")[0],
         held(mew.Client, "misconduct")[1],
         held(type(me.reasonings), "active")[0],
         mew.ToolResult,
         mew.Image,
+        mew.Message,
     ]
     return {kind.__name__: kind for kind in kinds}
 

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
         Uncertain,
     )
     from mew.client.mcp.call import Call
-    from mew.client.mcp.results import Image, ToolResult
+    from mew.client.mcp.question import Question
+    from mew.client.mcp.results import Image, Message, ToolResult
     from mew.client.mcp.validation import InvalidArguments
     from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
     from mew.client.proposals.review import Review
+    from mew.client.proposals.stages import Stage
     from mew.client.serving.participant import Participant
     from mew.client.serving.retention import EnvelopeMemory
     from mew.client.streams.files import safe_name
@@ -66,14 +68,17 @@ __all__ = [
     "InvalidArguments",
     "InvalidCapability",
     "Lagged",
+    "Message",
     "MewError",
     "NotFulfilled",
     "Outcome",
     "Participant",
+    "Question",
     "Refused",
     "Rejected",
     "Review",
     "RpcError",
+    "Stage",
     "Strategy",
     "StreamBroken",
     "TimedOut",
@@ -109,7 +114,8 @@ _HOMES: Final = {
         "Uncertain",
     ),
     "mew.client.mcp.call": ("Call",),
-    "mew.client.mcp.results": ("Image", "ToolResult"),
+    "mew.client.mcp.question": ("Question",),
+    "mew.client.mcp.results": ("Image", "Message", "ToolResult"),
     "mew.client.mcp.validation": ("InvalidArguments",),
     "mew.client.proposals.outcomes": (
         "Fulfilled",
@@ -120,6 +126,7 @@ _HOMES: Final = {
         "Withdrawn",
     ),
     "mew.client.proposals.review": ("Review",),
+    "mew.client.proposals.stages": ("Stage",),
     "mew.client.serving.participant": ("Participant",),
     "mew.client.serving.retention": ("EnvelopeMemory",),
     "mew.client.streams.files": ("safe_name",),

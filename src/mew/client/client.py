@@ -3,22 +3,23 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, Literal, Self
 
 from mew.protocol.envelope import Envelope
 
+from .caller import Caller
 from .management import Granted, Invited, Management, Written, acknowledge_grants
-from .mcp.requests import OnProgress, Requests
-from .member import Member
+from .mcp.question import Question
+from .mcp.questions import Questions
+from .mcp.requests import OnProgress
 from .oversight import Oversight
-from .proposals.book import ProposalBook
-from .proposals.catalogue import Catalogue
 from .proposals.outcomes import Strategy
-from .proposals.propose import Proposal, Proposals
-from .proposals.review import Review, Reviews
+from .proposals.proposal import Proposal
+from .proposals.review import Review
+from .proposals.stages import OnStage
 from .streams.files import Progress, Saved, Uploaded, save, upload
 from .streams.stream import Stream
-from .streams.streams import Streams
 from .talk.chat import About, ChatRoom
 from .talk.reasoning import Reasoning
 from .talk.reasonings import Reasonings
@@ -28,7 +29,7 @@ from .wire.feed import Feed
 __all__ = ["Client"]
 
 
-class Client(Member):
+class Client(Caller):
     """Somebody in a space; inside `async with`, connected.
 
     It reconnects by itself, is replayed what it missed, and sends again what was never accepted: the application sees
@@ -37,105 +38,22 @@ class Client(Member):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        self.catalogue = Catalogue()
-        """What each participant offers, as far as anyone asked."""
-        self.book = ProposalBook(self.catalogue)
-        """All proposals: which are open, who decided what, and whether that is what ran."""
         acknowledge_grants(connection)
         self.chats = ChatRoom(connection)
         """Chat that awaits acknowledgement, and what becomes of one's own (§3.4)."""
         self.reasonings = Reasonings(connection)
         """Who is reasoning now, and the way to stop it (§3.5.5)."""
-        self.streams = Streams(connection)
-        """Streams: open, read, find (§3.10)."""
         self.control = Oversight(connection)
         """Pause, resume, ask and reset others (§3.9)."""
-        self._requests = Requests(connection)
-        self._reviews = Reviews(connection, self.book, self._requests)
-        self._proposals = Proposals(connection, self._requests, self.book)
+        self._questions = Questions(connection)
         self._management = Management(connection)
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         self.chats.recall(self.recalled)
         self._reviews.recall(self.recalled)
+        self._questions.recall(self.recalled)
         return self
-
-    # MCP.
-
-    async def request(
-        self,
-        to: str,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        timeout_s: float = 60.0,
-        on_progress: OnProgress | None = None,
-        context: str | None = None,
-        correlation_id: Sequence[str] = (),
-    ) -> Any:
-        """Ask a participant, and return the `result` of its answer.
-
-        Raises:
-            RpcError: the answer is a JSON-RPC error.
-            Absent: nobody of that name is in the space.
-            Unanswered: no answer came in time.
-            Refused, Disconnected: as `send`.
-        """
-        return await self._requests.request(
-            to,
-            method,
-            params,
-            timeout_s=timeout_s,
-            on_progress=on_progress,
-            context=context,
-            correlation_id=correlation_id,
-        )
-
-    async def notify(self, to: str | None, method: str, params: dict[str, Any] | None = None) -> None:
-        """Tell a participant, or with None everyone, something that is not answered."""
-        await self._requests.notify(to, method, params)
-
-    async def tools(self, participant: str) -> Sequence[dict[str, Any]]:
-        """The tools that a participant offers, as it lists them now."""
-        return await self._requests.listing(participant, "tools")
-
-    async def call(
-        self,
-        participant: str,
-        tool: str,
-        /,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout_s: float | None = None,
-        on_progress: OnProgress | None = None,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        **more: Any,
-    ) -> Any:
-        """Call a tool and return its value: by a request where I may, by a proposal where I may only propose.
-
-            total = await me.call("calculator", "add", a=2, b=3)
-
-        Arguments by name, or in `arguments` where a name is taken. Without `timeout_s` a request has 60 seconds, a
-        proposal 300; `strategy` and `reviewers` are for the latter, as in `propose`.
-
-        Raises:
-            ToolError: the tool ran and failed.
-            NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
-            RpcError, Absent, Unanswered, Refused, Disconnected: as `request`.
-        """
-        if not isinstance(arguments, Mapping | None):
-            raise TypeError(f"a tool's arguments have names: call(..., key=value), not {arguments!r}")
-        return await self._proposals.call(
-            participant,
-            tool,
-            {**(arguments or {}), **more},
-            timeout_s=timeout_s,
-            on_progress=on_progress,
-            strategy=strategy,
-            reviewers=reviewers,
-        )
 
     # Proposals.
 
@@ -151,10 +69,12 @@ class Client(Member):
         fallback_s: float = 30.0,
         context: str | None = None,
         correlation_id: Sequence[str] = (),
+        on_stage: OnStage | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Proposal:
         """Propose an MCP request that somebody else may make; awaiting the proposal gives its outcome.
 
-        What has not come to an end after `timeout_s` is withdrawn.
+        What has not come to an end after `timeout_s` is withdrawn. It outlives this connection: `proposal` finds it.
         """
         return await self._proposals.propose(
             method,
@@ -166,6 +86,8 @@ class Client(Member):
             fallback_s=fallback_s,
             context=context,
             correlation_id=correlation_id,
+            on_stage=on_stage,
+            on_progress=on_progress,
         )
 
     async def propose_call(
@@ -179,6 +101,8 @@ class Client(Member):
         reviewers: str | Sequence[str] = (),
         timeout_s: float = 300.0,
         fallback_s: float = 30.0,
+        on_stage: OnStage | None = None,
+        on_progress: OnProgress | None = None,
         **more: Any,
     ) -> Proposal:
         """Propose that a tool be called, with arguments as in `call`."""
@@ -191,7 +115,28 @@ class Client(Member):
             reviewers=reviewers,
             timeout_s=timeout_s,
             fallback_s=fallback_s,
+            on_stage=on_stage,
+            on_progress=on_progress,
         )
+
+    async def proposal(
+        self,
+        proposal_id: str,
+        *,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        timeout_s: float = inf,
+    ) -> Proposal:
+        """A proposal of mine that was made before, by this process or an earlier one: to follow it to its end.
+
+        It is looked up in the book, and else at the gateway. Where it is still open, it goes on from there: a rejection
+        ends it as `strategy` has it, and after `timeout_s` it is withdrawn. Leaving does not withdraw it.
+
+        Raises:
+            KeyError: nothing is known of a proposal of mine with that id.
+            ConnectError: the gateway does not tell what was shown before.
+            Disconnected: the connection ended for good.
+        """
+        return await self._proposals.proposal(proposal_id, strategy=strategy, timeout_s=timeout_s)
 
     def proposals(self) -> Feed[Review]:
         """The proposals that I may decide, for `async for`: those already open, and each that comes."""
@@ -200,6 +145,21 @@ class Client(Member):
     def review(self, proposal_id: str) -> Review:
         """One proposal, to decide it; raises `KeyError` where nothing is known of it."""
         return self._reviews.review(proposal_id)
+
+    def questions(self) -> Feed[Question]:
+        """What others ask of me (`elicitation/create`), for `async for`: what is open already, and each that comes.
+
+            async for question in me.questions():
+                await question.answer(branch="main")
+
+        As long as nobody iterates, nothing is answered in my name.
+        """
+        return self._questions.questions()
+
+    @property
+    def takes_questions(self) -> bool:
+        """Whether somebody here iterates over `questions`."""
+        return self._questions.wanted
 
     # Chat and reasoning.
 

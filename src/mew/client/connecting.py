@@ -4,6 +4,7 @@ import ssl
 from pathlib import Path
 
 from .client import Client
+from .environment import address
 from .wire.connection import Connection
 from .wire.websocket import Via, WebSocketTransport
 
@@ -11,7 +12,7 @@ __all__ = ["connect"]
 
 
 def connect(
-    url: str,
+    url: str | None = None,
     *,
     space: str | None = None,
     token: str | Path | None = None,
@@ -25,15 +26,18 @@ def connect(
         async with mew.connect("ws://localhost:8080", space="demo", token=Path("ann.token")) as me:
             await me.chat("hello")
 
+    Without a URL it is where the environment says, as under `mew up`: `MEW_GATEWAY`, `MEW_SPACE`, `MEW_TOKEN_FILE`.
+
     `token` may be a file. `space` may be left out where the gateway serves one. `via` is how the token travels.
     `first_within_s`: how long to go on trying where nobody is there yet; once connected, it reconnects by itself.
     `recall`: how many of the last envelopes of the space to look at first, so that proposals and chats that wait
     since before are known (`me.recalled` has them).
 
     Raises:
-        ValueError: the URL is not one of a gateway, or has a token in it; `recall` without a space.
+        ValueError: the URL is not one of a gateway, or has a token in it; there is none; `recall` without a space.
     """
-    transport = WebSocketTransport(url, space=space, token=token, via=via, tls=tls)
+    found = address(url, space, token)
+    transport = WebSocketTransport(found.url, space=found.space, token=found.token, via=via, tls=tls)
     if recall and transport.space is None:
         raise ValueError("recall= needs space=, or ?space= in the URL")
     return Client(Connection(transport, first_within_s=first_within_s, recall=recall))

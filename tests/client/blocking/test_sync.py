@@ -796,3 +796,48 @@ def test_mypy_rejects_what_is_wrong(tmp_path: Path) -> None:
     assert status == 1, said
     lines = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
     assert lines == {5, 6, 7, 9, 10, 11, 12}, said
+
+
+# MCP both ways.
+
+
+def test_a_proposal_is_followed_again_and_its_stages_are_iterated_over(
+    stage: Stage, aside: Callable[..., Any]
+) -> None:
+    proposal = stage.bot.propose_call("calculator", "add", a=2, b=3)
+    stages = proposal.stages()
+    assert str(first(stages)) == "waiting for approval"
+    approved = aside(lambda: first(stage.ann.proposals()).approve())
+    assert [one.status for one in stages] == ["approved", "fulfilled"]
+    assert approved.result(SOON_S) == 5
+    again = stage.bot.proposal(proposal.id)
+    assert again.value() == 5
+    assert str(again.outcome) == "approved by ann, answered by calculator"
+    with pytest.raises(KeyError, match="no-such"):
+        stage.bot.proposal("no-such")
+
+
+def test_what_is_asked_is_told_in_the_thread_that_waits(stage: Stage, aside: Callable[..., Any]) -> None:
+    told: list[tuple[str, threading.Thread]] = []
+    aside(lambda: first(stage.ann.proposals()).approve())
+    asked = stage.bot.ask(
+        "calculator", "ping", on_stage=lambda one: told.append((str(one), threading.current_thread()))
+    )
+    assert asked == {}
+    assert [said for said, _ in told][:2] == ["waiting for approval", "approved by ann, running"]
+    assert {thread for _, thread in told} == {threading.current_thread()}
+
+
+def test_questions_are_answered_without_async(stage: Stage, aside: Callable[..., Any]) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    params = {"message": "How many?", "requestedSchema": schema}
+    questions = stage.ann.questions()
+    asked = aside(lambda: stage.bob.request("ann", "elicitation/create", params))
+    question = first(questions)
+    assert (question.asker, question.open) == ("bob", True)
+    with pytest.raises(mew.InvalidArguments):
+        question.answer(n="x")
+    question.answer(n=3)
+    assert asked.result(SOON_S) == {"action": "accept", "content": {"n": 3}}
+    with pytest.raises(AlreadyDecided):
+        question.decline()

@@ -512,12 +512,35 @@ def test_a_preview_says_who_would_do_what_with_whose_tool() -> None:
 
 def test_a_preview_warns_of_a_tool_that_is_not_what_it_was() -> None:
     fed = book(*listing(1), *listing(2, description="new", annotations={"readOnlyHint": True}), proposed())
-    assert (
-        "files says it is read-only; ! changed since first seen: description, annotations"
-        in fed["p"].preview()
-    )
+    assert fed["p"].preview().splitlines()[3:] == [
+        "  files says it is read-only (its own claim)",
+        "  ! write of files changed since first seen: description, annotations",
+        "    annotations.readOnlyHint was not there, is true",
+        '    description was not there, is "new"',
+    ]
     assert "no listing of this tool was seen" in the_one().preview()
     assert "does not say whether it is destructive" in book(*listing(1), proposed())["p"].preview()
+
+
+def test_a_preview_warns_of_what_a_bridge_remembers_of_a_tool() -> None:
+    """Decision 0010, 8."""
+    mark = {
+        "since": "2026-01-01T00:00:00Z",
+        "changed_at": "2026-02-01T00:00:00Z",
+        "fields": ["inputSchema", "x\x1b"],
+    }
+    fed = book(*listing(1, _meta={"mew/changed": mark}), proposed())
+    (tool,) = fed["p"].tools
+    assert tool.changed == ("input_schema", "x\x1b")
+    warned = "! write of files changed since first seen (2026-01-01T00:00:00Z): inputSchema, "
+    assert f'  {warned}"x\\u001b"' in fed["p"].preview().splitlines()
+    assert fed["p"].as_dict()["tools"][0]["changed"] == ["inputSchema", "x\x1b"]
+
+
+def test_a_mark_that_cannot_be_read_is_a_mark_and_one_that_is_gone_is_gone() -> None:
+    marked = [*listing(1), *listing(2, _meta={"mew/changed": {"fields": 1}})]
+    assert book(*marked, proposed())["p"].tools[0].changed == ("unreadable",)
+    assert book(*marked, *listing(3), proposed())["p"].tools[0].changed == ()
 
 
 def test_a_preview_hides_nothing_that_would_be_sent() -> None:

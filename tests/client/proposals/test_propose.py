@@ -19,6 +19,7 @@ from mew.client.errors import (
     Unanswered,
 )
 from mew.client.mcp.requests import Requests
+from mew.client.mcp.results import value_of
 from mew.client.proposals.book import ProposalBook
 from mew.client.proposals.decided import ProposalStatus
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, TimedOut, Withdrawn, is_rejected
@@ -54,6 +55,12 @@ class Person:
         self.requests = Requests(connection)
         self.proposals = Proposals(connection, self.requests, self.book)
         connection.listen(lambda envelope, _: self.seen.append(envelope))
+
+    async def call(
+        self, target: str, tool: str, arguments: dict[str, Any] | None = None, **options: Any
+    ) -> Any:
+        params = {"name": tool, "arguments": arguments or {}}
+        return value_of(await self.proposals.ask(target, "tools/call", params, **options))
 
     def say(
         self, kind: str, payload: Any, about: Sequence[str] = (), to: Sequence[str] = ()
@@ -657,7 +664,7 @@ def test_a_no_counts_as_the_strategy_has_it() -> None:
 async def test_a_call_is_a_request_where_capabilities_allow_it() -> None:
     async with people("ann", "files") as (ann, files):
         serve(files)
-        assert await ann.proposals.call("files", "write", {"path": "/a"}, context="work") == "written"
+        assert await ann.call("files", "write", {"path": "/a"}, context="work") == "written"
         (request,) = files.kinds(Kind.MCP_REQUEST)
         assert request.content["params"] == {"name": "write", "arguments": {"path": "/a"}}
         assert not files.kinds(Kind.MCP_PROPOSAL)
@@ -667,7 +674,7 @@ async def test_a_call_is_a_proposal_otherwise_9_1() -> None:
     async with people("bot", "ann", "files") as (bot, ann, files):
         serve(files)
         ann.on(Kind.MCP_PROPOSAL, lambda envelope: ann.approve(envelope.id))
-        assert await bot.proposals.call("files", "write", WRITE["arguments"]) == "written"  # type: ignore[arg-type]  # a dict
+        assert await bot.call("files", "write", WRITE["arguments"]) == "written"  # type: ignore[arg-type]  # a dict
         assert not bot.kinds(Kind.ERROR)
 
 
@@ -675,7 +682,7 @@ async def test_a_call_that_is_rejected_says_by_whom() -> None:
     async with people("bot", "ann", "files") as (bot, ann, _):
         ann.on(Kind.MCP_PROPOSAL, lambda envelope: ann.reject(envelope.id))
         with pytest.raises(NotFulfilled, match="rejected by ann: unsafe"):
-            await bot.proposals.call("files", "write")
+            await bot.call("files", "write")
 
 
 async def test_a_call_whose_right_was_just_taken_is_proposed_9_2() -> None:
@@ -683,11 +690,11 @@ async def test_a_call_whose_right_was_just_taken_is_proposed_9_2() -> None:
         serve(files)
         await admin.say(Kind.GRANT, {"recipient": "bot", "capabilities": ["mcp/request"]}, to=["bot"])
         await bot.until(Kind.WELCOME, 1)
-        assert await bot.proposals.call("files", "write") == "written"
+        assert await bot.call("files", "write") == "written"
         admin.on(Kind.MCP_PROPOSAL, lambda envelope: admin.approve(envelope.id))
         admin.say(Kind.REVOKE, {"recipient": "bot", "capabilities": ["mcp/request"]}, to=["bot"])
         await asyncio.sleep(0)  # it is on its way, and bot has not heard of it
-        assert await bot.proposals.call("files", "write") == "written"
+        assert await bot.call("files", "write") == "written"
         assert len(admin.kinds(Kind.MCP_PROPOSAL)) == 1
 
 
@@ -696,20 +703,20 @@ async def test_a_call_that_may_neither_be_made_nor_proposed_says_what_is_lacking
         with pytest.raises(
             Refused, match="'mcp/request:tools/call:write' or 'mcp/proposal:tools/call:write'"
         ):
-            await files.proposals.call("ann", "write")
+            await files.call("ann", "write")
         assert not files.kinds(Kind.ERROR)
 
 
 async def test_a_call_to_somebody_absent_is_not_proposed() -> None:
     async with people("bot", "ann") as (bot, ann):
         with pytest.raises(Absent, match="'fils'"):
-            await bot.proposals.call("fils", "write", timeout_s=0.02)
+            await bot.call("fils", "write", timeout_s=0.02)
         assert not ann.kinds(Kind.MCP_PROPOSAL)
 
 
 async def test_a_cancelled_call_withdraws_its_proposal() -> None:
     async with people("bot", "ann", "files") as (bot, ann, _):
-        calling = asyncio.ensure_future(bot.proposals.call("files", "write"))
+        calling = asyncio.ensure_future(bot.call("files", "write"))
         proposed = await ann.until(Kind.MCP_PROPOSAL)
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -721,7 +728,7 @@ async def test_a_tool_that_failed_is_raised_by_a_call() -> None:
     async with people("ann", "files") as (ann, files):
         serve(files, {"isError": True, "content": [{"type": "text", "text": "disk full"}]})
         with pytest.raises(ToolError, match="disk full"):
-            await ann.proposals.call("files", "write")
+            await ann.call("files", "write")
 
 
 async def test_the_book_of_everyone_says_the_same_as_the_outcome() -> None:

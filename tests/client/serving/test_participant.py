@@ -186,10 +186,10 @@ async def test_an_answer_that_the_gateway_refuses_becomes_an_error() -> None:
     def everything() -> str:
         return "x" * (2 << 20)
 
-    async with on_stage(participant) as stage:
-        with pytest.raises(RpcError, match="too_large"):
-            await stage.ann.call("bot", "everything")
-        assert await stage.ann.request("bot", "ping") == {}
+    async with on_stage(participant, who="tool") as stage:
+        with pytest.raises(RpcError, match="too large for an envelope"):
+            await stage.ann.call("tool", "everything")
+        assert await stage.ann.request("tool", "ping") == {}
 
 
 async def test_who_may_not_respond_says_so_in_its_log_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -365,6 +365,24 @@ async def test_progress_goes_to_who_asked_for_it() -> None:
         assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
         (asked, *progress) = stage.ear.all(Kind.MCP_REQUEST)
         assert {(each.to, each.correlation_id) for each in progress} == {(("ann",), (asked.id,))}
+
+
+async def test_any_notification_goes_to_who_asked_and_none_after_the_answer() -> None:
+    participant = Participant("telling")
+    calls: list[Call] = []
+
+    @participant.tool
+    async def told(call: Call) -> None:
+        calls.append(call)
+        await call.tell("notifications/x", {"a": 1})
+
+    async with on_stage(participant) as stage:
+        await stage.ann.call("bot", "told")
+        await calls[0].tell("notifications/x", {"a": 2})
+        await settled(stage.bot.connection)
+        (asked, said) = stage.ear.all(Kind.MCP_REQUEST)
+        assert (said.to, said.correlation_id) == (("ann",), (asked.id,))
+        assert said.content == {"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": 1}}
 
 
 async def test_progress_is_left_out_by_who_may_not_send_it() -> None:

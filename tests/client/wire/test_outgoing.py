@@ -179,3 +179,12 @@ def test_what_comes_back_as_it_was_sent_need_not_be_read() -> None:
     outgoing.accepted(EnvelopeId("b"))
     assert outgoing.echoed(b"b") is None
     assert len(outgoing) == 0
+
+
+def test_what_has_not_left_can_be_taken_back_and_nothing_else() -> None:
+    outgoing = added("a", "b", "c")
+    outgoing.next(0.0)
+    assert [outgoing.take_back(EnvelopeId(name)) for name in "abx"] == [False, True, False]
+    assert sent(outgoing) == ["c"]
+    outgoing.lost()  # the gateway may have taken what was sent over it
+    assert not outgoing.take_back(EnvelopeId("a"))

@@ -28,10 +28,11 @@ from typing import Generic, Self, TypeVar
 from mew.client.client import Client as _Client
 from mew.client.connecting import connect
 from mew.client.history import History as _History
+from mew.client.mcp.question import Question as _Question
 from mew.client.oversight import Oversight as _Oversight
 from mew.client.proposals.book import ProposalBook as _ProposalBook
 from mew.client.proposals.catalogue import Catalogue as _Catalogue
-from mew.client.proposals.propose import Proposal as _Proposal
+from mew.client.proposals.proposal import Proposal as _Proposal
 from mew.client.proposals.review import Review as _Review
 from mew.client.streams.reader import Reader as _Reader
 from mew.client.streams.stream import Stream as _Stream
@@ -58,6 +59,7 @@ __all__ = [
     "Oversight",
     "Proposal",
     "ProposalBook",
+    "Question",
     "Reader",
     "Reasoning",
     "Reasonings",
@@ -72,7 +74,7 @@ Item = TypeVar("Item")
 
 
 def connect_sync(
-    url: str,
+    url: str | None = None,
     *,
     space: str | None = None,
     token: str | Path | None = None,
@@ -135,6 +137,9 @@ class Proposal(Proxy, of=_Proposal): ...
 
 
 class ProposalBook(Proxy, of=_ProposalBook): ...
+
+
+class Question(Proxy, of=_Question): ...
 
 
 class Catalogue(Proxy, of=_Catalogue): ...

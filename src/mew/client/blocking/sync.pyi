@@ -12,10 +12,12 @@ from typing import Any, Generic, Literal, Self, TypeVar, final
 from mew.client.client import Client as _Client
 from mew.client.management import Granted, Invited, Written
 from mew.client.mcp.requests import OnProgress
+from mew.client.mcp.results import Message
 from mew.client.proposals.decided import Explanation, Rejection, Target
 from mew.client.proposals.offer import Server, Tool
 from mew.client.proposals.outcomes import Outcome, Strategy
 from mew.client.proposals.record import ProposalRecord
+from mew.client.proposals.stages import OnStage, Stage
 from mew.client.streams.files import Progress, Saved, Uploaded
 from mew.client.talk.chat import About, Format
 from mew.client.talk.reasonings import ActiveReasoning
@@ -39,6 +41,7 @@ __all__ = [
     "Oversight",
     "Proposal",
     "ProposalBook",
+    "Question",
     "Reader",
     "Reasoning",
     "Reasonings",
@@ -51,7 +54,7 @@ __all__ = [
 _Item = TypeVar("_Item")
 
 def connect_sync(
-    url: str,
+    url: str | None = None,
     *,
     space: str | None = None,
     token: str | Path | None = None,
@@ -73,12 +76,12 @@ class Client:
     "What each participant offers, as far as anyone asked."
     book: ProposalBook
     "All proposals: which are open, who decided what, and whether that is what ran."
+    streams: Streams
+    "Streams: open, read, find (§3.10)."
     chats: ChatRoom
     "Chat that awaits acknowledgement, and what becomes of one's own (§3.4)."
     reasonings: Reasonings
     "Who is reasoning now, and the way to stop it (§3.5.5)."
-    streams: Streams
-    "Streams: open, read, find (§3.10)."
     control: Oversight
     "Pause, resume, ask and reset others (§3.9)."
 
@@ -177,6 +180,22 @@ class Client:
     def notify(self, to: str | None, method: str, params: dict[str, Any] | None = None) -> None:
         """Tell a participant, or with None everyone, something that is not answered."""
 
+    def ask(
+        self,
+        participant: str,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout_s: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_stage: OnStage | None = None,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        reviewers: str | Sequence[str] = (),
+        context: str | None = None,
+        correlation_id: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Any MCP request, by a request where I may, by a proposal where I may only propose: the result as MCP has it."""
+
     def tools(self, participant: str) -> Sequence[dict[str, Any]]:
         """The tools that a participant offers, as it lists them now."""
 
@@ -189,11 +208,62 @@ class Client:
         *,
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
+        on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
         **more: Any,
     ) -> Any:
         """Call a tool and return its value: by a request where I may, by a proposal where I may only propose."""
+
+    def resources(self, participant: str) -> Sequence[dict[str, Any]]:
+        """The resources that a participant offers, as it lists them now; see also `resource_templates`."""
+
+    def resource_templates(self, participant: str) -> Sequence[dict[str, Any]]:
+        """The resources whose URI has variables, `notes://{name}`, as a participant lists them now."""
+
+    def read(
+        self,
+        participant: str,
+        uri: str,
+        *,
+        timeout_s: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_stage: OnStage | None = None,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        reviewers: str | Sequence[str] = (),
+    ) -> Any:
+        """Read a resource: its text, or its `bytes`, and a list of these where it has not exactly one content."""
+
+    def prompts(self, participant: str) -> Sequence[dict[str, Any]]:
+        """The prompts that a participant offers, as it lists them now."""
+
+    def prompt(
+        self,
+        participant: str,
+        name: str,
+        /,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        on_stage: OnStage | None = None,
+        strategy: Strategy = Strategy.FIRST_REJECT,
+        reviewers: str | Sequence[str] = (),
+        **more: str,
+    ) -> list[Message]:
+        """Have a prompt written, with arguments as in `call`: its messages, those that are text with plain text."""
+
+    def complete(
+        self,
+        participant: str,
+        argument: str,
+        begun: str,
+        *,
+        prompt: str | None = None,
+        resource: str | None = None,
+        given: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Sequence[str]:
+        """What an argument of a `prompt`, or a variable of a `resource`, could go on to be: at most 100 values."""
 
     def propose(
         self,
@@ -207,6 +277,8 @@ class Client:
         fallback_s: float = 30.0,
         context: str | None = None,
         correlation_id: Sequence[str] = (),
+        on_stage: OnStage | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Proposal:
         """Propose an MCP request that somebody else may make; waiting for the proposal gives its outcome."""
 
@@ -221,15 +293,29 @@ class Client:
         reviewers: str | Sequence[str] = (),
         timeout_s: float = 300.0,
         fallback_s: float = 30.0,
+        on_stage: OnStage | None = None,
+        on_progress: OnProgress | None = None,
         **more: Any,
     ) -> Proposal:
         """Propose that a tool be called, with arguments as in `call`."""
+
+    def proposal(
+        self, proposal_id: str, *, strategy: Strategy = Strategy.FIRST_REJECT, timeout_s: float = ...
+    ) -> Proposal:
+        """A proposal of mine that was made before, by this process or an earlier one: to follow it to its end."""
 
     def proposals(self) -> Feed[Review]:
         """The proposals that I may decide, to iterate over: those already open, and each that comes."""
 
     def review(self, proposal_id: str) -> Review:
         """One proposal, to decide it; raises `KeyError` where nothing is known of it."""
+
+    def questions(self) -> Feed[Question]:
+        """What others ask of me (`elicitation/create`), to iterate over: what is open already, and each that comes."""
+
+    @property
+    def takes_questions(self) -> bool:
+        """Whether somebody here iterates over `questions`."""
 
     def chat(
         self,
@@ -388,6 +474,10 @@ class Review:
         """Whether a tool that it may call is not what it was when first seen, or when this was proposed."""
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """What of the tools that it may call is not what it was when first seen: `description`, `inputSchema`, …"""
+
+    @property
     def open(self) -> bool:
         """Whether it still waits for a decision; rejections by others do not close it."""
 
@@ -418,6 +508,21 @@ class Proposal:
         """What identifies exactly this operation (design §5); None where it has no canonical form."""
 
     @property
+    def record(self) -> ProposalRecord:
+        """What was proposed, and all that is known to have become of it."""
+
+    @property
+    def stage(self) -> Stage:
+        """Where it stands, as far as we know: open, approved and running, or at its end."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of it; None while it is open or running."""
+
+    def stages(self) -> Feed[Stage]:
+        """Each stage, to iterate over: the one it is at now, and those that follow; it ends with the proposal."""
+
+    @property
     def rejections(self) -> tuple[Rejection, ...]:
         """Those that came so far, also after the end."""
 
@@ -427,6 +532,9 @@ class Proposal:
 
     def value(self) -> Any:
         """What was proposed for: the value of the tool that was called, or the result. Cancelled, it withdraws."""
+
+    def result(self) -> Any:
+        """The result of the request that was proposed, as MCP has it. Cancelled, it withdraws."""
 
     def withdraw(self, reason: str = ...) -> None:
         """Take it back (§3.3.1); returns once that was accepted."""
@@ -443,6 +551,9 @@ class ProposalBook:
     def apply_all(self, envelope: Envelope, at: datetime) -> tuple[ProposalRecord, ...]:
         """Take the next envelope; return every record it changed, also those whose tool is now known or another."""
 
+    def adopt(self, record: ProposalRecord) -> None:
+        """Know what another book knows of a proposal, and go on from there."""
+
     @property
     def open(self) -> tuple[ProposalRecord, ...]:
         """What waits for a decision, oldest first."""
@@ -457,6 +568,64 @@ class ProposalBook:
     def __contains__(self, id: object) -> bool: ...
     def __iter__(self) -> Iterator[ProposalRecord]: ...
     def __len__(self) -> int: ...
+
+@final
+class Question:
+    """What somebody wants to know, who works on something for us; all it says is the asker's word."""
+
+    @property
+    def id(self) -> str:
+        """Of its envelope."""
+
+    @property
+    def envelope(self) -> Envelope: ...
+    @property
+    def asker(self) -> str: ...
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The ids of what it is asked for: the request that the asker works on, as far as it says."""
+
+    @property
+    def context(self) -> str | None: ...
+    @property
+    def params(self) -> dict[str, Any]:
+        """All of it as MCP has it; a copy."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def mode(self) -> Literal["form", "url"]:
+        """`form`: fields to fill in. `url`: a page to go to, and nothing secret is said here."""
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the fields of a form; a copy."""
+
+    @property
+    def url(self) -> str | None:
+        """The page to go to. Look where it leads before anybody opens it."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it still waits for an answer: nobody gave one, and the asker has not taken it back."""
+
+    def is_known_as(self, request_id: Any) -> bool:
+        """Whether its asker knows it by this: its JSON-RPC id, or that of its envelope."""
+
+    def preview(self) -> str:
+        """A few lines, safe for a terminal, that say who asks what."""
+
+    def answer(self, content: dict[str, Any] | None = None, /, **more: Any) -> None:
+        """Accept, with the fields by name or in `content`; returns once that was accepted by the gateway."""
+
+    def decline(self) -> None:
+        """Say no: somebody decided against it."""
+
+    def cancel(self) -> None:
+        """Leave it without a decision."""
+
+    def close(self, why: str) -> None:
+        """It is over; an answer of ours that has not left yet does not."""
 
 @final
 class Catalogue:

@@ -41,7 +41,7 @@ class Call:
         self.method = method
         self.id = id
         self.cancelled = False
-        self.level: Level = "info"
+        self.level: Level | None = "info"
         self._token = _progress_token(params)
         self._notify = notify
         self._done: float | None = None
@@ -60,7 +60,8 @@ class Call:
         Raises:
             ValueError: no such level.
         """
-        if _LEVELS.index(level) >= _LEVELS.index(self.level):
+        severity = _LEVELS.index(level)
+        if self.level is not None and severity >= _LEVELS.index(self.level):
             await self.tell("notifications/message", {"level": level, "data": message})
 
     async def tell(self, method: str, params: dict[str, Any]) -> None:

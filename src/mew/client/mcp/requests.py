@@ -13,7 +13,8 @@ from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 
-from mew.client.errors import Absent, Disconnected, Refused, RpcError, Unanswered
+from mew.client.errors import Absent, Disconnected, MewError, Refused, RpcError, Unanswered
+from mew.client.streams.streams import Streams
 from mew.client.wire.awaiting import answered, awaiting, gone
 from mew.client.wire.connection import Connection
 from mew.protocol.capability import short_form
@@ -22,14 +23,26 @@ from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Problem
 
-__all__ = ["OnProgress", "Requests", "lacking", "operation"]
+from .parcel import Delivery, parcel_in
+
+__all__ = [
+    "PROGRESS",
+    "OnProgress",
+    "Requests",
+    "lacking",
+    "operation",
+    "tell_progress",
+    "with_progress_token",
+]
 
 OnProgress = Callable[[float, float | None, str | None], None]
 """Told how far the work is, how much there is in all, and a sentence about it, as far as known. Must not wait."""
 
+PROGRESS: Final = "notifications/progress"
 _PAGES_MAX: Final = 1_000
 _LISTING_BYTES_MAX: Final = 8 << 20
 _INVALID: Final = -32603
+_UNKNOWN_METHOD: Final = -32601
 _JOIN_S: Final = 5.0
 _SHOWN_MAX: Final = 8
 _HEARD: Final = (Kind.MCP_RESPONSE, Kind.MCP_REQUEST, Kind.PRESENCE)
@@ -39,8 +52,10 @@ _NOT_CANCELLABLE: Final = "initialize"  # by MCP
 class Requests:
     """Any number of requests at a time, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, streams: Streams | None = None) -> None:
+        """With `streams`, a result that is too large for an envelope is read from the one that brings it."""
         self._connection = connection
+        self._streams = streams
         # Not from 1: a second connection of ours must not cancel what the first asked for.
         self._numbers = count(secrets.randbits(31))
         self._pending: dict[str, _Pending] = {}
@@ -68,6 +83,7 @@ class Requests:
             Absent: nobody of that name is in the space.
             Unanswered: no answer came in time.
             Refused: the gateway said no.
+            StreamBroken: the result came over a stream, and not all of it arrived.
             Disconnected: the connection ended for good.
         """
         deadline_s = asyncio.get_running_loop().time() + timeout_s
@@ -75,7 +91,7 @@ class Requests:
         await self.present(*addressees, within_s=timeout_s)
         number = next(self._numbers)
         if on_progress is not None:
-            params = _with_progress_token(params or {}, number)
+            params = with_progress_token(params, number)
         payload = {"jsonrpc": "2.0", "id": number, **operation(method, params)}
         envelope = self._connection.compose(
             Kind.MCP_REQUEST, payload, to=addressees, correlation_id=correlation_id, context=context
@@ -83,10 +99,13 @@ class Requests:
         pending = _Pending(envelope, method, number, on_progress)
         with self._awaited(pending):
             try:
-                async with asyncio.timeout_at(deadline_s):
+                async with asyncio.timeout_at(deadline_s) as scope:
                     await self._connection.send(envelope)
                     pending.accepted = True
                     response = await pending.answer
+                    if pending.delivery is not None:
+                        scope.reschedule(None)  # it has come, and is on its way
+                        return await pending.delivery.result()
             except TimeoutError:
                 self._cancel(pending, "no answer in time")
                 raise Unanswered(self._missing(pending, timeout_s)) from None
@@ -95,21 +114,22 @@ class Requests:
                 raise
         return _result(response)
 
-    async def listing(self, to: str, what: str) -> list[dict[str, Any]]:
+    async def listing(self, to: str, what: str, method: str | None = None) -> list[dict[str, Any]]:
         """All `tools`, `resources` or `prompts` that a participant lists, page after page.
 
         Raises:
             RpcError: as `request`; or what it answers is no listing, or one of more than 8 MiB or 1,000 pages.
             Absent, Unanswered, Refused, Disconnected: as `request`.
         """
+        method = method or f"{what}/list"
         found: list[dict[str, Any]] = []
         params: dict[str, Any] = {}
         size_bytes = 0
         for _ in range(_PAGES_MAX):
-            page = await self.request(to, f"{what}/list", params)
+            page = await self.request(to, method, params)
             listed = page.get(what) if isinstance(page, dict) else None
             if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
-                raise RpcError(_INVALID, f"what {to!r} answers to {what}/list is no listing")
+                raise RpcError(_INVALID, f"what {to!r} answers to {method} is no listing")
             size_bytes += len(encode_json(page))
             if size_bytes > _LISTING_BYTES_MAX:
                 break
@@ -162,6 +182,19 @@ class Requests:
             except Unanswered:
                 raise Absent(_absence(missing()[0], list(connection.session.roster))) from None
 
+    def delivery(self, answer: Envelope, response: McpResponse) -> Delivery | None:
+        """What brings the result of a response that only announces it; to be asked as soon as it is seen."""
+        parcel = None if self._streams is None else parcel_in(response.result)
+        if parcel is None or self._streams is None:
+            return None
+        return Delivery(self._streams, parcel, answer.sender)
+
+    def give_up(self, about: str, error: MewError) -> None:
+        """Do not send the requests about this that have not left yet; who made them is told the error."""
+        for pending in tuple(self._pending.values()):
+            if about in pending.envelope.correlation_id and not pending.accepted:
+                self._connection.take_back(pending.envelope.id, error)
+
     @contextmanager
     def _awaited(self, pending: "_Pending") -> Iterator[None]:
         connection = self._connection
@@ -190,24 +223,20 @@ class Requests:
             case McpResponse():
                 for envelope_id in envelope.correlation_id:
                     pending = self._pending.get(envelope_id)
-                    if pending is not None and pending.is_from(envelope) and not pending.answer.done():
+                    if pending is not None and pending.takes(envelope, payload):
+                        pending.delivery = self.delivery(envelope, payload)
                         pending.answer.set_result(payload)
-            case McpRequest(method="notifications/progress", params=dict(params)):
+            case McpRequest(method=method, params=dict(params)) if method == PROGRESS:
                 self._progressed(envelope, params)
             case Presence(event="leave", participant=participant):
                 for pending in self._pending.values():
                     pending.has_left = pending.has_left or participant.id in pending.envelope.to
 
     def _progressed(self, envelope: Envelope, params: dict[str, Any]) -> None:
-        token, done = params.get("progressToken"), params.get("progress")
-        total, message = params.get("total"), params.get("message")
-        if not _is_number(done):
-            return
         for pending in tuple(self._pending.values()):
-            if pending.on_progress is not None and pending.number == token and pending.is_from(envelope):
-                pending.on_progress(
-                    done, total if _is_number(total) else None, message if isinstance(message, str) else None
-                )
+            is_meant = pending.number == params.get("progressToken") and pending.is_from(envelope)
+            if pending.on_progress is not None and is_meant:
+                tell_progress(pending.on_progress, params)
 
     def _cancel(self, pending: "_Pending", reason: str) -> None:
         """Tell the addressee, without waiting: what it is working on may be long."""
@@ -251,6 +280,17 @@ class _Pending:
         self.accepted = False
         self.has_left = False
         self.answer: asyncio.Future[McpResponse] = asyncio.get_running_loop().create_future()
+        self.delivery: Delivery | None = None
+        self._unable: set[str] = set()
+
+    def takes(self, answer: Envelope, response: McpResponse) -> bool:
+        """Whether this is the answer. Of several that are asked, who does not know the method leaves it to others."""
+        if self.answer.done() or not self.is_from(answer):
+            return False
+        if response.error is not UNSET and response.error.code == _UNKNOWN_METHOD:
+            self._unable.add(answer.sender)
+            return self._unable >= set(self.envelope.to)
+        return True
 
     def is_from(self, answer: Envelope) -> bool:
         """Whether an answer comes from whom it was asked."""
@@ -277,8 +317,17 @@ def operation(method: str, params: dict[str, Any] | None) -> dict[str, Any]:
     return {"method": method} if params is None else {"method": method, "params": params}
 
 
-def _with_progress_token(params: dict[str, Any], token: int) -> dict[str, Any]:
-    return {**params, "_meta": {**params.get("_meta", {}), "progressToken": token}}
+def with_progress_token(params: dict[str, Any] | None, token: str | int) -> dict[str, Any]:
+    """The params of a request whose sender wants to be told how far it is."""
+    given = params or {}
+    return {**given, "_meta": {**given.get("_meta", {}), "progressToken": token}}
+
+
+def tell_progress(on_progress: OnProgress, params: dict[str, Any]) -> None:
+    """What a `notifications/progress` says, if it is one."""
+    done, total, message = params.get("progress"), params.get("total"), params.get("message")
+    if _is_number(done):
+        on_progress(done, total if _is_number(total) else None, message if isinstance(message, str) else None)
 
 
 def _result(response: McpResponse) -> Any:

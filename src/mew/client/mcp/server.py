@@ -2,17 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 from mew.client.errors import RpcError, ToolError
 
 from .call import Call, CallCancelled, Level
-from .hints import read
+from .generation import HANDSHAKE_VERSIONS, SERVER_INFO, VERSIONS, answered, is_stateless, log_level
+from .params import At, Complete, Initialize, LevelWanted, Named, Page, PromptRef, ResourceRef, understood
 from .results import call_result, failure, prompt_result, read_result
 from .running import run
 from .schema import ArgumentError
@@ -23,8 +22,7 @@ __all__ = ["PROTOCOL_VERSIONS", "McpServer"]
 
 _log = logging.getLogger(__name__)
 
-# The revisions of MCP that begin with `initialize`, oldest first; nothing we answer differs between them.
-PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+PROTOCOL_VERSIONS: Final = HANDSHAKE_VERSIONS
 
 _UNKNOWN_METHOD: Final = -32601
 _INVALID_PARAMS: Final = -32602
@@ -37,47 +35,7 @@ _URI_CHARS_MAX: Final = 4096  # of one that is kept
 _MESSAGE_CHARS_MAX: Final = 2000
 _SHOWN_CHARS_MAX: Final = 100
 
-Params = TypeVar("Params")
 Answering = Callable[[dict[str, Any], Call], Awaitable[dict[str, Any]]]
-
-
-class _Initialize(msgspec.Struct):
-    protocolVersion: str = PROTOCOL_VERSIONS[-1]
-
-
-class _Page(msgspec.Struct):
-    cursor: str | None = None
-
-
-class _Named(msgspec.Struct):
-    name: str
-    arguments: dict[str, Any] | None = None
-
-
-class _At(msgspec.Struct):
-    uri: str
-
-
-class _Level(msgspec.Struct):
-    level: Level
-
-
-class _PromptRef(msgspec.Struct, tag_field="type", tag="ref/prompt"):
-    name: str
-
-
-class _ResourceRef(msgspec.Struct, tag_field="type", tag="ref/resource"):
-    uri: str
-
-
-class _Typed(msgspec.Struct):
-    name: str
-    value: str
-
-
-class _Complete(msgspec.Struct):
-    ref: _PromptRef | _ResourceRef
-    argument: _Typed
 
 
 class McpServer:
@@ -106,6 +64,7 @@ class McpServer:
         self._levels: dict[str, Level] = {}
         self._answers: dict[str, Answering] = {
             "initialize": self._initialize,
+            "server/discover": self._discover,
             "ping": self._ping,
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -132,7 +91,37 @@ class McpServer:
         answering = self._answers.get(method)
         if answering is None:
             raise RpcError(_UNKNOWN_METHOD, f"unknown method {_short(method)}")
-        call.level = self._levels.get(call.sender, call.level)
+        if not is_stateless(params):
+            call.level = self._levels.get(call.sender, call.level)
+            return await self._answer(answering, params, call)
+        call.level = log_level(params)
+        try:
+            return answered(method, await self._answer(answering, params, call))
+        except RpcError as error:
+            if error.code == _NOT_FOUND:  # retired
+                raise RpcError(_INVALID_PARAMS, error.message, error.data) from None
+            raise
+
+    def extend(self, method: str, function: Callable[..., Any], *, takes_call: bool) -> None:
+        """Have a function answer a further method, given the params, and the call if it takes it.
+
+        Raises:
+            ValueError: that method is answered already.
+        """
+        if method in self._answers:
+            raise ValueError(f"{method} is answered already")
+
+        async def answering(params: dict[str, Any], call: Call) -> dict[str, Any]:
+            failed = f"{_short(method)} could not be answered"
+            result = await _made(failed, function, *((params, call) if takes_call else (params,)))
+            if not isinstance(result, Mapping):
+                _log.warning("%s: %r is no result of MCP, which is an object", failed, type(result).__name__)
+                raise RpcError(_INTERNAL, failed)
+            return dict(result)
+
+        self._answers[method] = answering
+
+    async def _answer(self, answering: Answering, params: dict[str, Any], call: Call) -> dict[str, Any]:
         try:
             async with asyncio.timeout(None) as scope:
                 with self._cancellable(call, scope):
@@ -142,7 +131,7 @@ class McpServer:
                 raise CallCancelled from None
             if isinstance(error, RpcError):
                 raise
-            raise _as_rpc_error(error, method) from error
+            raise _as_rpc_error(error, call.method) from error
         finally:
             call.close()
         if call.cancelled:
@@ -184,19 +173,32 @@ class McpServer:
                     del self._running[key]
 
     async def _initialize(self, params: dict[str, Any], _call: Call) -> dict[str, Any]:
-        asked = _understood(params, _Initialize).protocolVersion
-        result = {
-            "protocolVersion": asked if asked in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[-1],
-            "capabilities": {
-                "tools": {"listChanged": True},
-                "resources": {"listChanged": True, "subscribe": True},
-                "prompts": {"listChanged": True},
-                "completions": {},
-                "logging": {},
-            },
-            "serverInfo": {"name": self.name, "version": self.version},
+        asked = understood(params, Initialize).protocolVersion
+        return {
+            "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+            "serverInfo": self._identity,
+            **self._abilities(),
         }
-        return result | ({"instructions": self.instructions} if self.instructions else {})
+
+    async def _discover(self, _params: dict[str, Any], _call: Call) -> dict[str, Any]:
+        """Whoever asks this is of the second generation, said or not."""
+        found = {"supportedVersions": list(VERSIONS), "_meta": {SERVER_INFO: self._identity}}
+        return answered("server/discover", found | self._abilities())
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {"name": self.name, "version": self.version}
+
+    def _abilities(self) -> dict[str, Any]:
+        abilities = {
+            "tools": {"listChanged": True},
+            "resources": {"listChanged": True, "subscribe": True},
+            "prompts": {"listChanged": True},
+            "completions": {},
+            "logging": {},
+        }
+        said = {"instructions": self.instructions} if self.instructions else {}
+        return {"capabilities": abilities, **said}
 
     async def _ping(self, _params: dict[str, Any], _call: Call) -> dict[str, Any]:
         return {}
@@ -218,7 +220,7 @@ class McpServer:
     def _page(
         self, what: str, items: Sequence[Tool | Resource | Prompt], params: dict[str, Any]
     ) -> dict[str, Any]:
-        cursor = _understood(params, _Page).cursor
+        cursor = understood(params, Page).cursor
         start = 0
         if cursor is not None:
             if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
@@ -229,7 +231,7 @@ class McpServer:
         return page | ({"nextCursor": str(end)} if end < len(items) else {})
 
     async def _call_tool(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        asked = _understood(params, _Named)
+        asked = understood(params, Named)
         tool = self.toolbox.tools.get(asked.name)
         if tool is None:
             near = get_close_matches(asked.name, self.toolbox.tools, 1)
@@ -247,7 +249,7 @@ class McpServer:
             return failure(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARS_MAX])
 
     async def _read_resource(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        uri = _understood(params, _At).uri
+        uri = understood(params, At).uri
         resource, variables = self._resource(uri)
         bound = resource.arguments.decode(variables, call, strict=False)
         value = await _made(
@@ -258,7 +260,7 @@ class McpServer:
         return read_result(uri, value, resource.mime_type)
 
     async def _subscribe(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        uri = _understood(params, _At).uri
+        uri = understood(params, At).uri
         self._resource(uri)
         if len(uri) > _URI_CHARS_MAX:
             raise RpcError(_INVALID_PARAMS, f"a URI of more than {_URI_CHARS_MAX} characters")
@@ -269,11 +271,11 @@ class McpServer:
         return {}
 
     async def _unsubscribe(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        self._subscriptions.get(call.sender, {}).pop(_understood(params, _At).uri, None)
+        self._subscriptions.get(call.sender, {}).pop(understood(params, At).uri, None)
         return {}
 
     async def _get_prompt(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        asked = _understood(params, _Named)
+        asked = understood(params, Named)
         prompt = self._prompt(asked.name)
         bound = prompt.arguments.decode(asked.arguments or {}, call, strict=False)
         value = await _made(
@@ -282,7 +284,7 @@ class McpServer:
         return prompt_result(value, prompt.description)
 
     async def _complete(self, params: dict[str, Any], _call: Call) -> dict[str, Any]:
-        asked = _understood(params, _Complete)
+        asked = understood(params, Complete)
         name, begun = asked.argument.name, asked.argument.value
         offer = self._referred(asked.ref)
         completer = offer.completers.get(name)
@@ -295,7 +297,7 @@ class McpServer:
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}}
 
     async def _set_level(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        self._levels[call.sender] = _understood(params, _Level).level
+        self._levels[call.sender] = understood(params, LevelWanted).level
         return {}
 
     def _resource(self, uri: str) -> tuple[Resource, dict[str, str]]:
@@ -310,8 +312,8 @@ class McpServer:
             raise RpcError(_INVALID_PARAMS, f"unknown prompt {_short(name)}")
         return prompt
 
-    def _referred(self, ref: _PromptRef | _ResourceRef) -> Prompt | Resource:
-        if isinstance(ref, _PromptRef):
+    def _referred(self, ref: PromptRef | ResourceRef) -> Prompt | Resource:
+        if isinstance(ref, PromptRef):
             return self._prompt(ref.name)
         for resource in self.toolbox.resources.values():
             if resource.uri.text == ref.uri:
@@ -336,15 +338,6 @@ def _as_rpc_error(error: Exception, method: str) -> RpcError:
         return RpcError(_INVALID_PARAMS, str(error))
     _log.error("%s could not be answered", method, exc_info=error)
     return RpcError(_INTERNAL, "internal error")
-
-
-def _understood(params: dict[str, Any], shape: type[Params]) -> Params:
-    try:
-        understood: Params = read(params, shape)
-    except msgspec.ValidationError as problem:
-        said = str(problem).replace("`", "")[:_MESSAGE_CHARS_MAX]
-        raise RpcError(_INVALID_PARAMS, f"params: {said}") from None
-    return understood
 
 
 def _no_resource(uri: str) -> RpcError:

@@ -34,7 +34,7 @@ class InvalidArguments(MewError, ValueError):
     """Arguments that a tool's schema does not allow: which, and what was expected. Nothing was sent."""
 
 
-def check(arguments: Any, schema: Any) -> None:
+def check(arguments: Any, schema: Any, *, whose: str = "the tool's") -> None:
     """See that arguments are what the schema asks for; a schema of `None` asks for nothing.
 
     Raises:
@@ -50,23 +50,23 @@ def check(arguments: Any, schema: Any) -> None:
     try:
         known: Any = validator_for(schema, default=jsonschema.Draft202012Validator)
         for wrong in islice(_ours(known)(known.META_SCHEMA).iter_errors(schema), 1):
-            raise InvalidArguments(f"the tool's schema is no JSON Schema: {_worded(wrong)}")
+            raise InvalidArguments(f"{whose} schema is no JSON Schema: {_worded(wrong)}")
         validator = _ours(known)(schema, registry=Registry())
         problems = [_worded(error) for error in islice(validator.iter_errors(arguments), _SHOWN_MAX + 1)]
     except InvalidArguments:
         raise
     except Unresolvable as error:
         raise InvalidArguments(
-            f"the tool's schema refers to {cut(str(error.ref), 80)!r}, which is not in it"
+            f"{whose} schema refers to {cut(str(error.ref), 80)!r}, which is not in it"
         ) from None
     except RecursionError:
-        raise InvalidArguments("the tool's schema is nested or refers to itself without end") from None
+        raise InvalidArguments(f"{whose} schema is nested or refers to itself without end") from None
     except _TooLong:
         raise InvalidArguments(
-            "the tool's schema takes too long to check, or refers to itself without end"
+            f"{whose} schema takes too long to check, or refers to itself without end"
         ) from None
     except Exception as error:  # the library fails in many ways on schemas that are none
-        raise InvalidArguments(f"the tool's schema cannot be read: {cut(str(error), 80)}") from error
+        raise InvalidArguments(f"{whose} schema cannot be read: {cut(str(error), 80)}") from error
     if problems:
         more = ["and more"] if len(problems) > _SHOWN_MAX else []
         raise InvalidArguments("; ".join(problems[:_SHOWN_MAX] + more))

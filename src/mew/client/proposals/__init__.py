@@ -2,5 +2,6 @@
 
 - `book`, `record`, `decided`, `entries`  PURE: all proposals, and what became of each
 - `catalogue`, `offer`  PURE: what tools there are, learned by watching;  `digest`
-- `propose`, `pursuit`, `following`, `outcomes`  the proposer's side;  `review`  the reviewer's
+- `propose`, `proposal`, `pursuit`, `following`, `outcomes`  the proposer's side;  `review`  the reviewer's
+- `stages`, `telling`  where one stands, for who waits
 """

@@ -70,6 +70,10 @@ class ProposalBook:
         self._shrink()
         return tuple(changed.values())
 
+    def adopt(self, record: ProposalRecord) -> None:
+        """Know what another book knows of a proposal, and go on from there."""
+        self._keep(record)
+
     @property
     def open(self) -> tuple[ProposalRecord, ...]:
         """What waits for a decision, oldest first."""

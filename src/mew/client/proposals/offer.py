@@ -18,14 +18,28 @@ __all__ = ["CURSOR_CHARS_MAX", "Offer", "Server", "Tool"]
 
 CURSOR_CHARS_MAX: Final = 4096
 _LISTINGS_MAX: Final = 16
+_CHANGED: Final = "mew/changed"
+_OURS: Final = {"inputSchema": "input_schema", "outputSchema": "output_schema"}
+_MCPS: Final = {ours: mcps for mcps, ours in _OURS.items()}
 _TRUSTED: Final = ("description", "input_schema", "output_schema", "annotations")
 # Among the names of a listing that was seen from its first page on: only what such a one lacks is gone.
 _WHOLE: Final = ""
 
 
+class Pin(Struct, frozen=True):
+    """What a participant says itself of a tool that is not what it was: in which `fields`, and since when (0010)."""
+
+    since: Annotated[str, Meta(max_length=64)] = ""
+    changed_at: Annotated[str, Meta(max_length=64)] | None = None
+    fields: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=16)] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A tool as its participant last listed it. `former` is what it was when first seen, if that was different."""
+    """A tool as its participant last listed it. `former` is what it was when first seen here, if that was different.
+
+    `pin` is what its participant remembers of it, which may go further back: a bridge does so for its server.
+    """
 
     participant: str
     name: str
@@ -37,11 +51,19 @@ class Tool:
     changed_at: datetime | None = None
     former: "Tool | None" = None
     listed: bool = True
+    pin: Pin | None = None
 
     @property
     def changed(self) -> tuple[str, ...]:
         """Which of its parts are not what they were when first seen; empty if it is what it was."""
-        return () if self.former is None else _changed(self.former, self)
+        seen = () if self.former is None else _changed(self.former, self)
+        told = () if self.pin is None else tuple(_OURS.get(name, name) for name in self.pin.fields)
+        return tuple(dict.fromkeys((*seen, *told)))
+
+    @property
+    def changed_fields(self) -> tuple[str, ...]:
+        """The same, as MCP calls them."""
+        return tuple(_MCPS.get(part, part) for part in self.changed)
 
     def hint(self, name: str) -> bool | None:
         """What it says of itself in an annotation (`readOnlyHint`, `destructiveHint`); None if nothing."""
@@ -137,6 +159,17 @@ class _Listed(Struct, frozen=True):
     inputSchema: Any = None
     outputSchema: Any = None
     annotations: dict[str, Any] | None = None
+    _meta: Any = None
+
+    @property
+    def pin(self) -> Pin | None:
+        said = self._meta.get(_CHANGED) if isinstance(self._meta, dict) else None
+        if said is None:
+            return None
+        try:
+            return msgspec.convert(said, Pin)
+        except msgspec.ValidationError:
+            return Pin(fields=("unreadable",))  # a mark all the same
 
 
 def _readable(page: list[Any]) -> Iterator[_Listed]:
@@ -157,11 +190,13 @@ def _as_listed(participant: str, listed: _Listed, at: datetime, known: Tool | No
         output_schema=listed.outputSchema,
         annotations=listed.annotations or {},
         first_seen=at,
+        pin=listed.pin,
     )
     if known is None:
         return tool
     if not _changed(known, tool):
-        return known if known.listed else replace(known, listed=True)
+        is_same = known.listed and known.pin == tool.pin
+        return known if is_same else replace(known, listed=True, pin=tool.pin)
     first = known.former or replace(known, changed_at=None, listed=True)
     former = first if _changed(first, tool) else None
     return replace(tool, first_seen=known.first_seen, changed_at=at, former=former)
@@ -172,5 +207,6 @@ def _changed(former: Tool, now: Tool) -> tuple[str, ...]:
 
 
 def _size(tool: Tool) -> int:
-    own = len(tool.name) + sum(len(encode_json(getattr(tool, part))) for part in _TRUSTED)
+    own = len(tool.name) + (0 if tool.pin is None else len(encode_json(tool.pin)))
+    own += sum(len(encode_json(getattr(tool, part))) for part in _TRUSTED)
     return own if tool.former is None else own + _size(tool.former)

@@ -7,11 +7,20 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from mew.protocol.differences import Difference
 from mew.protocol.kinds import JsonRpcError
-from mew.protocol.visible import named, visible
+from mew.protocol.visible import literal, named, visible
 
 from .decided import Rejection
 
-__all__ = ["Fulfilled", "Outcome", "Rejected", "Strategy", "TimedOut", "Withdrawn", "is_rejected"]
+__all__ = [
+    "Fulfilled",
+    "Outcome",
+    "Rejected",
+    "Strategy",
+    "TimedOut",
+    "Withdrawn",
+    "is_rejected",
+    "told_rejections",
+]
 
 _SHOWN_MAX: Final = 4
 
@@ -44,6 +53,13 @@ class Fulfilled:
     edited: bool = False
     differences: tuple[Difference, ...] = ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether what came of it is an error of JSON-RPC, or a result that MCP marks as one."""
+        return self.error is not None or (
+            isinstance(self.result, dict) and self.result.get("isError") is True
+        )
+
     def __str__(self) -> str:
         edits = ", ".join(visible(change.path, 80) for change in self.differences[:_SHOWN_MAX])
         more = ", …" if len(self.differences) > _SHOWN_MAX else ""
@@ -62,7 +78,7 @@ class Rejected:
     rejections: tuple[Rejection, ...]
 
     def __str__(self) -> str:
-        return f"rejected {_told(self.rejections)}"
+        return f"rejected {told_rejections(self.rejections)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +101,7 @@ class TimedOut:
     def __str__(self) -> str:
         if self.approved_by is not None:
             return f"approved by {named(self.approved_by)}, but no answer came in time; it may have been carried out"
-        some = f" (rejected {_told(self.rejections)})" if self.rejections else ""
+        some = f" (rejected {told_rejections(self.rejections)})" if self.rejections else ""
         return f"nobody took it up in time{some}"
 
 
@@ -110,11 +126,14 @@ def is_rejected(
             assert_never(strategy)
 
 
-def _told(rejections: tuple[Rejection, ...]) -> str:
-    """`by ann: unsafe; by bob`, each with the last it said."""
-    last = {rejection.by: rejection.reason for rejection in rejections}
-    told = [
-        f"by {named(by)}" if reason is None else f"by {named(by)}: {visible(reason)}"
-        for by, reason in last.items()
-    ]
+def told_rejections(rejections: tuple[Rejection, ...]) -> str:
+    """`by ann: unsafe ("No ponies."); by bob`, each with the last it said."""
+    last = {rejection.by: rejection for rejection in rejections}
+    told = [_told(rejection) for rejection in last.values()]
     return "; ".join(told[:_SHOWN_MAX] + ["…"] * (len(told) > _SHOWN_MAX))
+
+
+def _told(rejection: Rejection) -> str:
+    reason = "" if rejection.reason is None else f": {visible(rejection.reason)}"
+    explained = f" ({literal(rejection.explanations[-1].text)})" if rejection.explanations else ""
+    return f"by {named(rejection.by)}{reason}{explained}"

@@ -1,28 +1,38 @@
 """Sees a proposal through: waits, asks others, gives up and withdraws as its strategy has it (§3.3, design §5)."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, Final
 
-from mew.client.errors import AlreadyDecided, Disconnected, MewError, Unanswered
-from mew.client.mcp.requests import operation
+from mew.client.errors import AlreadyDecided, Disconnected, MewError, StreamBroken, Unanswered
+from mew.client.mcp.parcel import Delivery, parcel_in
+from mew.client.mcp.requests import PROGRESS, OnProgress, operation, tell_progress
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
-from mew.protocol.kinds import Kind
+from mew.protocol.kinds import Kind, McpRequest, McpResponse
 
 from .catalogue import Catalogue
-from .decided import TIMEOUT
+from .decided import TIMEOUT, ProposalStatus, Target, names_in
 from .following import Following
 from .outcomes import Outcome, Rejected, Strategy, TimedOut, Withdrawn, is_rejected
+from .record import ProposalRecord
+from .stages import Stage
+from .telling import Telling
 
 __all__ = ["NO_LONGER_NEEDED", "Plan", "Pursuit"]
+
+_log = logging.getLogger(__name__)
 
 NO_LONGER_NEEDED: Final = "no_longer_needed"
 _DUPLICATE: Final = "duplicate"
 _CONFIRM_S: Final = 5.0
+
+Deliver = Callable[[Envelope, McpResponse], Delivery | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,26 +41,30 @@ class Plan:
 
     method: str
     params: dict[str, Any] | None
-    target: str | None
+    target: Target
     strategy: Strategy
     reviewers: tuple[str, ...]
     timeout_s: float
     fallback_s: float
     context: str | None
     correlation_id: tuple[str, ...]
+    on_progress: OnProgress | None = None
 
 
 class Pursuit:
     """Once begun it goes on by itself, to its `outcome`."""
 
-    def __init__(self, connection: Connection, catalogue: Catalogue, plan: Plan) -> None:
+    def __init__(self, connection: Connection, catalogue: Catalogue, plan: Plan, deliver: Deliver) -> None:
+        """`deliver` brings the result of a response that only announces it."""
         self.plan = plan
+        self._deliver = deliver
         self.following = Following(catalogue)
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._connection = connection
         self._changed = asyncio.Event()
         self._taken_back: str | None = None
         self._deadline_s = 0.0
+        self.telling = Telling(connection)
 
     async def begin(self) -> None:
         """Send the proposal; return once it was accepted. Cancelled, it is withdrawn, as nobody knows it yet.
@@ -62,7 +76,7 @@ class Pursuit:
         """
         timeout_s = self.plan.timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(None if timeout_s == inf else timeout_s):
                 await self._propose(self.plan.correlation_id, reviewers=self.plan.reviewers)
         except TimeoutError:
             self.take_back()
@@ -70,13 +84,55 @@ class Pursuit:
         except asyncio.CancelledError:
             self.take_back()
             raise
-        self._deadline_s = asyncio.get_running_loop().time() + timeout_s
-        running = self._run()
-        self._connection.spawn(running).add_done_callback(lambda _: self._over(running))
+        self._go_on()
+
+    async def resume(self, record: ProposalRecord) -> None:
+        """Go on with one that was made before, from where it stands now; return once that is known."""
+        following = self.following
+        following.adopt(record)
+        self._go_on()
+        is_over = following.is_answered or not (following.is_open or following.fulfilments)
+        if is_over or (following.is_open and self._is_rejected(self._strategy)):
+            await asyncio.wait((self.outcome,), timeout=_CONFIRM_S)
+
+    @property
+    def stage(self) -> Stage:
+        """Where it stands, as far as we know."""
+        following = self.following
+        if self.outcome.done() and self.outcome.exception() is None:
+            return Stage.at_the_end(following.id, self.outcome.result())
+        sent = following.fulfilments[0] if following.fulfilments else None
+        return Stage.on_the_way(following.id, sent, following.rejections)
 
     def take(self, envelope: Envelope, payload: Any) -> None:
         """Take the next envelope that may be about it."""
-        if self.following.take(envelope, payload, datetime.now(UTC)):
+        if isinstance(payload, McpRequest) and payload.method == PROGRESS:
+            self._progressed(envelope, payload)
+            return
+        is_large = isinstance(payload, McpResponse) and parcel_in(payload.result) is not None
+        if self.following.take(envelope, payload, datetime.now(UTC), announces=is_large):
+            if is_large and self.following.announced(envelope.id):
+                self._connection.spawn(self._receive(envelope.id, self._deliver(envelope, payload), payload))
+            self._changed.set()
+            self._tell()
+
+    def _progressed(self, envelope: Envelope, told: McpRequest) -> None:
+        """How far the request is that carries it out; told to who sent it, and we hear it too."""
+        if self.plan.on_progress is not None and isinstance(told.params, dict):
+            for sent in self.following.fulfilments:
+                if sent.id in envelope.correlation_id and envelope.sender in names_in(sent.target):
+                    tell_progress(self.plan.on_progress, told.params)
+
+    async def _receive(self, response_id: str, delivery: Delivery | None, response: McpResponse) -> None:
+        """The result itself, or what announced it where that does not come."""
+        result = response.result
+        try:
+            if delivery is not None:
+                result = await delivery.result()
+        except StreamBroken as broken:
+            _log.warning("%s", broken)
+        finally:
+            self.following.arrived(response_id, result)
             self._changed.set()
 
     def look_again(self) -> None:
@@ -110,6 +166,24 @@ class Pursuit:
             self._taken_back = NO_LONGER_NEEDED
             self._connection.post(self._withdrawal(NO_LONGER_NEEDED))
 
+    def _go_on(self) -> None:
+        self._deadline_s = asyncio.get_running_loop().time() + self.plan.timeout_s
+        self._tell()
+        running = self._run()
+        self._connection.spawn(running).add_done_callback(lambda _: self._over(running))
+
+    def _tell(self) -> None:
+        """Tell the stage to who wants to know; a rejection that is the end of it is told with the end."""
+        stage = self.stage
+        if stage.status is not ProposalStatus.OPEN or not self._is_rejected(self._strategy):
+            self.telling.tell(stage)
+
+    @property
+    def _strategy(self) -> Strategy:
+        """Whose word is the last, once the preferred were asked."""
+        strategy = self.plan.strategy
+        return Strategy.RESILIENT if strategy is Strategy.PREFERRED else strategy
+
     def _check_not_approved(self) -> None:
         if self.following.fulfilments:
             by = self.following.fulfilments[0].by
@@ -124,7 +198,7 @@ class Pursuit:
         envelope = self._connection.compose(
             Kind.MCP_PROPOSAL,
             payload,
-            to=() if plan.target is None else (plan.target,),
+            to=names_in(plan.target),
             correlation_id=correlation_id,
             context=plan.context,
         )
@@ -136,6 +210,7 @@ class Pursuit:
         ended.add_done_callback(self._connection_ended)
         try:
             self.outcome.set_result(await self._pursue())
+            self._tell()
         except MewError as error:
             self.outcome.set_exception(error)
         finally:
@@ -152,22 +227,22 @@ class Pursuit:
         self._changed.set()
 
     async def _pursue(self) -> Outcome:
-        strategy, following = self.plan.strategy, self.following
-        if strategy is Strategy.PREFERRED:
-            strategy = Strategy.RESILIENT
+        strategy, following = self._strategy, self.following
+        if self.plan.strategy is Strategy.PREFERRED:
             await self._ask_the_preferred()
         await self._until(lambda: not following.is_open or self._is_rejected(strategy), self._deadline_s)
         if following.is_open:
-            rejected = self._rejected() if self._is_rejected(strategy) else None
-            await self._retract(TIMEOUT if rejected is None else NO_LONGER_NEEDED)
-            if not following.fulfilments:
-                return rejected or TimedOut(rejections=following.rejections)
+            was_rejected = self._is_rejected(strategy)
+            await self._retract(NO_LONGER_NEEDED if was_rejected else TIMEOUT)
+            if not following.fulfilments:  # and by now the explanation of a rejection is there too
+                return self._rejected() if was_rejected else TimedOut(rejections=following.rejections)
         if following.fulfilments and following.record.is_open:
             await self._retract(_DUPLICATE)  # what the preferred were asked was carried out after all
         if following.fulfilments:
             await self._until(lambda: following.is_answered, self._deadline_s)
         end = following.end()
-        return Withdrawn(reason=self._taken_back) if isinstance(end, Withdrawn) and self._taken_back else end
+        is_ours = self._taken_back is not None and not following.fulfilments
+        return Withdrawn(reason=self._taken_back) if is_ours else end
 
     async def _ask_the_preferred(self) -> None:
         """Wait for those named; where they do not take it up, withdraw it and ask everyone."""
@@ -180,13 +255,13 @@ class Pursuit:
         is_withdrawn = await self._retract(NO_LONGER_NEEDED if following.rejections else TIMEOUT)
         if is_withdrawn and not following.fulfilments and self._taken_back is None:
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(self._deadline_s):
+                async with asyncio.timeout_at(None if self._deadline_s == inf else self._deadline_s):
                     await self._propose((*self.plan.correlation_id, following.id), reviewers=())
 
     async def _until(self, reached: Callable[[], bool], deadline_s: float) -> None:
         """Until it is reached, or the time is over."""
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline_s):
+            async with asyncio.timeout_at(None if deadline_s == inf else deadline_s):
                 while not reached():
                     ended = self._connection.ended
                     if ended.done():
@@ -205,12 +280,12 @@ class Pursuit:
         """Those here, beside us, whose capabilities fit the request."""
         session, plan = self._connection.session, self.plan
         payload = {"jsonrpc": "2.0", "id": 0, **operation(plan.method, plan.params)}
-        targets = list(session.roster) if plan.target is None else [plan.target]
+        targets = [[who] for who in session.roster] if plan.target is None else [names_in(plan.target)]
         return {
             who
             for who, held in session.roster.items()
             if who != session.me
-            and any(held.fits(Kind.MCP_REQUEST, [target], lambda: payload) for target in targets)
+            and any(held.fits(Kind.MCP_REQUEST, target, lambda: payload) for target in targets)
         }
 
     def _rejected(self) -> Rejected:

@@ -81,7 +81,9 @@ class Reviews:
     def _listen(self, envelope: Envelope, payload: Any) -> None:
         if envelope.kind == Kind.CHAT and not envelope.correlation_id:
             return
-        self.book.apply_all(envelope, datetime.now(UTC))
+        for record in self.book.apply_all(envelope, datetime.now(UTC)):
+            if not record.is_open and record.id in self._approving:
+                self._requests.give_up(record.id, AlreadyDecided(_decided(record)))
         # Who is here, and what we may do, decide too what is for us.
         if isinstance(payload, McpProposal | Presence | Welcome):
             for feed in tuple(self._feeds):
@@ -235,6 +237,12 @@ class Review:
         return record.schema_changed or any(tool.changed for tool in record.tools)
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """What of the tools that it may call is not what it was when first seen: `description`, `inputSchema`, …"""
+        parts = (part for tool in self.record.tools for part in tool.changed_fields)
+        return tuple(dict.fromkeys(parts))
+
+    @property
     def open(self) -> bool:
         """Whether it still waits for a decision; rejections by others do not close it."""
         return self.record.is_open and self._book.get(self.id) is self.record
@@ -264,6 +272,7 @@ class Review:
             RpcError: the answer is a JSON-RPC error.
             Absent: the target is not in the space.
             Unanswered: no answer came in time.
+            StreamBroken: it was done, and its large result did not arrive.
             Disconnected: the connection ended for good.
         """
         self._check_open()
@@ -301,20 +310,21 @@ class Review:
         self._check_open()
         connection, to = self._connection, [self.proposer]
         no = connection.compose(Kind.MCP_REJECT, {"reason": reason}, to=to, correlation_id=[self.id])
+        if explanation is not None and connection.session.may(Kind.MCP_REJECT, to, {"reason": reason}):
+            # At once, and behind it: who waits for the outcome has it by then.
+            asyncio.get_running_loop().call_soon(self._explain, explanation, no)
         await connection.send(no)
-        if explanation is not None:
-            said = {"text": explanation, "format": "plain"}
-            connection.post(connection.compose(Kind.CHAT, said, to=to, correlation_id=[no.id]))
+
+    def _explain(self, explanation: str, no: Envelope) -> None:
+        connection, said = self._connection, {"text": explanation, "format": "plain"}
+        connection.post(connection.compose(Kind.CHAT, said, to=no.to, correlation_id=[no.id]))
 
     def _check_open(self, *, by_us: bool = False) -> None:
         record = self.record
         if self.id in self._approving and not by_us:
             raise AlreadyDecided(f"proposal {self.id} is being approved")
-        if record.fulfilment is not None:
-            raise AlreadyDecided(f"proposal {self.id} was approved by {record.fulfilment.by}")
         if not self.open:
-            what = "is no longer known" if record.withdrawn is None else f"was withdrawn by {self.proposer}"
-            raise AlreadyDecided(f"proposal {self.id} {what}")
+            raise AlreadyDecided(_decided(record))
 
     @property
     def _sole_target(self) -> str | None:
@@ -357,3 +367,11 @@ class Review:
 
 def _request(method: str, params: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 0, **operation(method, params or None)}
+
+
+def _decided(record: ProposalRecord) -> str:
+    """Why it can no longer be."""
+    if record.fulfilment is not None:
+        return f"proposal {record.id} was approved by {record.fulfilment.by}"
+    what = "is no longer known" if record.withdrawn is None else f"was withdrawn by {record.proposer}"
+    return f"proposal {record.id} {what}"

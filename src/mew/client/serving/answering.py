@@ -7,6 +7,7 @@ none of them (design §3.18). Notifications are never answered.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -16,11 +17,14 @@ from msgspec import UNSET
 from mew.client.errors import MewError, Refused, RpcError
 from mew.client.mcp.answerer import Answerer
 from mew.client.mcp.call import Call, CallCancelled
+from mew.client.mcp.parcel import MARK
 from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
+from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence
 
+from .dispatch import ENVELOPE_BYTES_MAX, Dispatch, too_large
 from .voice import Voice
 from .work import Lane
 
@@ -53,10 +57,15 @@ class Answering:
         *,
         at_once: int = _AT_ONCE,
         waiting_max: int = _WAITING_MAX,
+        dispatch: Dispatch | None = None,
+        leave: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`dispatch` takes results that are too large for an envelope; `leave` says which methods others answer."""
         self._connection = connection
         self._server = server
         self._voice = voice
+        self._dispatch = dispatch
+        self._leave = leave
         self._lane = Lane(connection, at_once=at_once, waiting_max=waiting_max, held=True)
         self._asked: dict[str, _Asked] = {}
         self._has_twin = False
@@ -106,7 +115,7 @@ class Answering:
                 self._cancel_waiting(envelope.sender, params.get("requestId"))
             self._server.notice(request.method, params, envelope.sender)
             return
-        if envelope.id in self._asked:
+        if envelope.id in self._asked or self._leave(request.method):
             return  # it is being answered
         notify = partial(self._notify, envelope)
         call = Call(envelope, method=request.method, params=params, id=request.id, notify=notify)
@@ -132,7 +141,10 @@ class Answering:
             return  # cancelled, or answered, while it waited
         asked.begun = True
         try:
-            said = {"result": await self._server.answer(call.method, asked.params, call)}
+            result = _unmarked(await self._server.answer(call.method, asked.params, call))
+            if await self._dispatched(asked, result):
+                return
+            said = {"result": result}
         except CallCancelled:
             self._asked.pop(call.envelope.id, None)
             return
@@ -142,10 +154,23 @@ class Answering:
             _log.error("%s could not be answered", call.method, exc_info=error)
             said = _error(RpcError(_INTERNAL, "internal error"))
         answer = self._respond(asked, said)
-        if (
-            answer is not None
-        ):  # until then it counts as one that runs: answers must not pile up while we are paused
+        if answer is not None:
+            # Until then it counts as one that runs: answers must not pile up while we are paused.
             await asyncio.wait((answer,))
+
+    async def _dispatched(self, asked: "_Asked", result: dict[str, Any]) -> bool:
+        """Whether it was too large for an envelope, and a stream brings it."""
+        try:
+            data = encode_json(result)
+        except Exception:  # `_respond` says so
+            return False
+        asked.size = len(data)
+        if self._dispatch is None or len(data) <= ENVELOPE_BYTES_MAX or not self._dispatch.may(asked.call):
+            return False
+        return await self._dispatch.send(asked.call, result, data, partial(self._announced, asked))
+
+    def _announced(self, asked: "_Asked", result: dict[str, Any]) -> asyncio.Future[Envelope] | None:
+        return self._respond(asked, {"result": result})
 
     def _respond(self, asked: "_Asked", said: dict[str, Any]) -> asyncio.Future[Envelope] | None:
         """Once; who is answered already is not answered again."""
@@ -173,7 +198,10 @@ class Answering:
         error = None if answer.cancelled() else answer.exception()
         if isinstance(error, Refused) and error.why not in _HOPELESS:
             _log.warning("the answer to %s was refused: %s", asked.call.method, error)
-            self._say(asked, _error(RpcError(_INTERNAL, f"the answer was refused by the gateway: {error}")))
+            why = RpcError(_INTERNAL, f"the answer was refused by the gateway: {error}")
+            if error.why is Refusal.TOO_LARGE and asked.size:
+                why = too_large(asked.size, self._connection.session.me)
+            self._say(asked, _error(why))
 
     async def _notify(self, request: Envelope, method: str, params: dict[str, Any]) -> None:
         """Tell who asked, where we may and can. The work it is about does not wait for a pause or a connection."""
@@ -201,6 +229,15 @@ class _Asked:
         self.call = call
         self.params = params
         self.begun = False
+        self.size = 0
+
+
+def _unmarked(result: dict[str, Any]) -> dict[str, Any]:
+    """Without a mark that is ours alone to set: a server behind us may say anything."""
+    meta = result.get("_meta")
+    if not isinstance(meta, dict) or MARK not in meta:
+        return result
+    return {**result, "_meta": {name: value for name, value in meta.items() if name != MARK}}
 
 
 def _notification(method: str, params: dict[str, Any] | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from mew.protocol.envelope import Envelope
 
 from .control import CONTROL_KINDS, Override
 
-__all__ = ["Behaviour", "Handler", "Hook"]
+__all__ = ["Behaviour", "Handler", "Hook", "takes_two"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Handler:
             fits=Filter.of(kind=kind, sender=sender, context=context),
             to_me=to_me,
             at_once=at_once,
-            takes_payload=_arguments(function) == 2,
+            takes_payload=takes_two(function, "the envelope, and its payload if wanted"),
         )
 
     def wants(self, envelope: Envelope, me: str) -> bool:
@@ -72,6 +72,8 @@ class Behaviour:
 
     handlers: list[Handler] = field(default_factory=list)
     proposals: list[Hook] = field(default_factory=list)
+    questions: list[Hook] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)
     start: list[Hook] = field(default_factory=list)
     stop: list[Hook] = field(default_factory=list)
     pause: list[Hook] = field(default_factory=list)
@@ -81,8 +83,8 @@ class Behaviour:
 
     @property
     def recalls(self) -> int:
-        """How much of what came before it wants to know: who decides on proposals, those that wait."""
-        return _RECALLED if self.proposals else 0
+        """How much of what came before it wants to know: who decides or answers, what waits for that."""
+        return _RECALLED if self.proposals or self.questions else 0
 
     def override(self, kind: str, function: Override) -> None:
         """
@@ -109,13 +111,17 @@ class Behaviour:
                 _log.exception("%s failed", getattr(hook, "__qualname__", hook))
 
 
-def _arguments(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function takes that need to be given, or may be: one or two."""
+def takes_two(function: Callable[..., Any], what: str) -> bool:
+    """Whether a function takes two positional arguments, and not one.
+
+    Raises:
+        TypeError: it takes neither one nor two; `what` says what it is given.
+    """
     parameters = list(inspect.signature(function).parameters.values())
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
-        return 2
+        return True
     many = sum(parameter.kind in _POSITIONAL for parameter in parameters)
     if many not in (1, 2):
         name = getattr(function, "__qualname__", repr(function))
-        raise TypeError(f"{name}() takes the envelope, and its payload if wanted, not {many} arguments")
-    return many
+        raise TypeError(f"{name}() takes {what}, not {many} arguments")
+    return many == 2

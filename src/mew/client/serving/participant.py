@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeVar
 
 from mew.client.client import Client
 from mew.client.connecting import connect
+from mew.client.environment import address
 from mew.client.errors import ConnectError, Disconnected
 from mew.client.mcp.server import McpServer
 from mew.client.mcp.toolbox import Toolbox
 from mew.client.wire.websocket import Via
 
-from .behaviour import Behaviour, Handler
+from .behaviour import Behaviour, Handler, takes_two
 from .control import Override
 from .program import run_program
 from .retention import Memory, NoMemory
@@ -111,6 +112,32 @@ class Participant(Toolbox):
         self._behaviour.proposals.append(function)
         return function
 
+    def on_question(self, function: Function) -> Function:
+        """Decorate a function that is called with each question somebody asks us, as a `Question`.
+
+        Without one, and unless somebody iterates over `client.questions()`, the asker is told that nobody answers.
+        """
+        self._behaviour.questions.append(function)
+        return function
+
+    def answers(self, method: str) -> Callable[[Function], Function]:
+        """Decorate a function that answers a further method of MCP, `sampling/createMessage` or one of your own.
+
+        It is called with the params, and with the `Call` if it takes two arguments, and returns the result, a `dict`.
+
+        Raises:
+            TypeError: it takes neither one nor two arguments.
+            ValueError: that method is answered already.
+        """
+
+        def decorate(function: Function) -> Function:
+            takes_call = takes_two(function, "the params, and the call if wanted")
+            self._server.extend(method, function, takes_call=takes_call)
+            self._behaviour.answered.add(method)
+            return function
+
+        return decorate
+
     def on_start(self, function: Function) -> Function:
         """Decorate a function that is called before anything is answered, and again after a restart (§3.9.9)."""
         self._behaviour.start.append(function)
@@ -153,7 +180,7 @@ class Participant(Toolbox):
 
     def run(
         self,
-        url: str,
+        url: str | None = None,
         *,
         space: str | None = None,
         token: str | Path | None = None,
@@ -162,20 +189,32 @@ class Participant(Toolbox):
     ) -> None:
         """Connect, and answer until it is shut down or interrupted: blocks, and ends well on Ctrl-C and SIGTERM.
 
+        Without a URL it connects where the environment says, as under `mew up`; see `connect`.
+
         It goes on trying where a gateway is not there yet or not there any more, and says so on stderr, unless the
         program has set up `logging` itself. A program that wants to decide more calls `serve`.
 
         Raises:
             SystemExit: it is not let in, or was put out; the message says why.
-            ValueError: the URL is not one of a gateway, or has a token in it.
+            ValueError: the URL is not one of a gateway, or has a token in it, or there is none.
         """
         if not logging.getLogger().handlers:
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
 
+        to = address(url, space, token)
+
         async def main() -> None:
-            recall = 0 if space is None else self._behaviour.recalls
+            recall = 0 if to.space is None else self._behaviour.recalls
             await self._run(
-                connect(url, space=space, token=token, via=via, tls=tls, first_within_s=inf, recall=recall)
+                connect(
+                    to.url,
+                    space=to.space,
+                    token=to.token,
+                    via=via,
+                    tls=tls,
+                    first_within_s=inf,
+                    recall=recall,
+                )
             )
 
         try:

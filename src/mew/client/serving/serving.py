@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from mew.client.client import Client
 from mew.client.errors import Disconnected
 from mew.client.mcp.answerer import Answerer
+from mew.client.mcp.questions import ELICITATION
 from mew.client.mcp.running import run
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
@@ -16,6 +17,7 @@ from mew.protocol.kinds import Kind
 from .answering import Answering
 from .behaviour import Behaviour
 from .control import Control, Hooks
+from .dispatch import Dispatch
 from .retention import Memory
 from .voice import Voice
 from .work import Lane
@@ -26,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 _HANDLED_MAX: Final = 1_024
 _REVIEWED_AT_ONCE: Final = 8
+_QUESTIONED_AT_ONCE: Final = 16
 _CANCEL_S: Final = 5.0
 _STOP_S: Final = 10.0
 _FLUSH_S: Final = 2.0
@@ -44,7 +47,13 @@ class Serving:
         self._connection = connection
         self._behaviour = behaviour
         self._voice = Voice(connection)
-        self._answering = Answering(connection, server, self._voice)
+        self._answering = Answering(
+            connection,
+            server,
+            self._voice,
+            dispatch=Dispatch(client.streams, client.book),
+            leave=self._leaves,
+        )
         hooks = Hooks(
             paused=partial(behaviour.call, behaviour.pause),
             resumed=partial(behaviour.call, behaviour.resume),
@@ -57,8 +66,14 @@ class Serving:
         self._control = Control(connection, memory, hooks, behaviour.overrides, voice=self._voice)
         self._handling = [(handler, self._lane(at_once=handler.at_once)) for handler in behaviour.handlers]
         self._reviewing = self._lane(at_once=_REVIEWED_AT_ONCE)
-        self._watching = self._lane()
-        self._lanes = [self._watching, self._reviewing, *(lane for _, lane in self._handling)]
+        self._watching = self._lane(at_once=2)
+        self._questioned = self._lane(at_once=_QUESTIONED_AT_ONCE)
+        self._lanes = [
+            self._watching,
+            self._reviewing,
+            self._questioned,
+            *(lane for _, lane in self._handling),
+        ]
         self._over = asyncio.Event()
         self._changing = asyncio.Lock()
         self._beginning: asyncio.Timeout | None = None
@@ -159,6 +174,20 @@ class Serving:
                 ):
                     _log.warning("on_proposal is too slow: %s of %s is dropped", review.id, review.proposer)
 
+    async def _watch_questions(self) -> None:
+        async with self._client.questions() as questions:
+            async for question in questions:
+                if not self._questioned.offer(
+                    partial(self._behaviour.call, self._behaviour.questions, question)
+                ):
+                    _log.warning("on_question is too slow: %s of %s is dropped", question.id, question.asker)
+
+    def _leaves(self, method: str) -> bool:
+        """Questions are for `on_question`, or for who iterates over them, unless a function answers them."""
+        if method != ELICITATION or ELICITATION in self._behaviour.answered:
+            return False
+        return bool(self._behaviour.questions) or self._client.takes_questions
+
     async def _begin(self) -> None:
         async with self._changing:
             try:
@@ -179,6 +208,8 @@ class Serving:
                 lane.open()
             if self._behaviour.proposals:
                 self._watching.offer(self._watch)
+            if self._behaviour.questions:
+                self._watching.offer(self._watch_questions)
 
     async def _begin_again(self) -> None:
         try:

@@ -31,7 +31,10 @@ from mew.protocol.kinds import (
 from .line import Line
 from .stream import OWNER_LEFT, Known, Stream
 
-__all__ = ["Streams"]
+__all__ = ["RESULT_OF", "Streams"]
+
+RESULT_OF: Final = "mew/result_of"
+"""The field of a stream that brings the result of a request: the id of that."""
 
 # What the gateway says to a frame, without naming what it is about in `correlation_id`: a frame has no id.
 _TO_FRAMES: Final = frozenset(
@@ -90,6 +93,7 @@ class Streams:
 
         Each comes with its data from the opening on, until that `Stream` is dropped. One that nobody reads holds up
         nobody; past 16 MiB it breaks. One that was opened while the connection was lost is broken from the start.
+        Those that bring the result of a request are not among them.
         """
         feed: Feed[Stream] = self.connection.feed()
         self._incoming.add(feed)
@@ -182,6 +186,8 @@ class Streams:
 
     def _offer(self, opened: Known) -> None:
         me = self._line.me
+        if RESULT_OF in opened.fields:
+            return  # it brings the result of a request, and who made that reads it
         if opened.owner != me and (opened.reaches(me) or me in opened.writers):
             for feed in tuple(self._incoming):
                 if feed.closed:

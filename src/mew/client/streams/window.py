@@ -112,6 +112,12 @@ class Window:
         """Who has said to have saved all that was sent."""
         return tuple(who for who, saver in self._savers.items() if saver.received >= self.sent)
 
+    @property
+    def blind(self) -> bool:
+        """Whether somebody whom it is for, and who is here, does not say how far it is."""
+        roster = self._connection.session.roster
+        return any(who in roster and who not in self._savers for who in self._stream.target or ())
+
     async def room(self) -> None:
         """Wait until everybody waited for is at most 4 MiB behind.
 

@@ -5,7 +5,6 @@ The application sees one unbroken stream. `Session` decides what each message me
 
 import asyncio
 import logging
-import secrets
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -16,7 +15,7 @@ from typing import Any, Final, Self, assert_never
 
 from msgspec import UNSET, Raw
 
-from mew.client.errors import ConnectError, Disconnected, Refused, Uncertain
+from mew.client.errors import ConnectError, Disconnected, MewError, Refused, Uncertain
 from mew.protocol.codec import encode
 from mew.protocol.envelope import NO_PAYLOAD, PROTOCOL, Envelope, EnvelopeId
 from mew.protocol.errors import ProtocolError, Refusal
@@ -27,6 +26,7 @@ from mew.protocol.kinds import Problem
 from .answers import Answers
 from .dialling import Dialler
 from .feed import Feed, Pressure
+from .ids import fresh_ids
 from .listeners import Listener, Listeners
 from .outgoing import PASS_WHEN_PAUSED
 from .session import Accepted, Arrived, Declined, Gap, Malformed, News, Session
@@ -40,7 +40,6 @@ FrameListener = Callable[[bytes], None]
 
 _ON_THEIR_WAY_MAX: Final = 256
 _GAPS_MAX: Final = 1_000
-_ID_BYTES: Final = 16
 _STUCK_S: Final = 30.0
 _NORMAL: Final = 1000
 _TOO_BIG: Final = 1009
@@ -78,7 +77,7 @@ class Connection:
         self._to_write = asyncio.Event()
         self._expected = 0
         self._lost_at: datetime | None = None
-        self._fresh_ids = _fresh_ids()
+        self._fresh_ids = fresh_ids()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
         self._beside: set[asyncio.Task[None]] = set()
@@ -104,10 +103,12 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.leave()
-        for task in tuple(self._beside):
-            task.cancel()
-        await self._stack.aclose()
+        try:
+            await self.leave()
+        finally:  # cancelled while it says goodbye, too
+            for task in tuple(self._beside):
+                task.cancel()
+            await self._stack.aclose()
 
     async def leave(self) -> None:
         """Say goodbye, for good. What was sent and not yet accepted is given up; who waits for it is told."""
@@ -191,6 +192,13 @@ class Connection:
         finally:
             if not free:
                 self._slots.release()
+
+    def take_back(self, envelope_id: str, error: MewError) -> bool:
+        """Do not send what was posted and has not left yet: its answer is the error. Whether it had not."""
+        is_taken_back = self.session.outgoing.take_back(EnvelopeId(envelope_id))
+        if is_taken_back:
+            self._answers.failed(EnvelopeId(envelope_id), error)
+        return is_taken_back
 
     async def send_frame(self, frame: bytes, *, text: bool) -> None:
         """Send a stream frame.
@@ -377,14 +385,6 @@ class Connection:
         for feed in tuple(self._feeds):
             feed.close(None if why.code == _NORMAL else why.copy())
         self.ended.set_result(why)
-
-
-def _fresh_ids() -> Iterator[str]:
-    """Nobody can guess the next: who could, might use it first. Many at a time, as chance has its price."""
-    while True:
-        several = secrets.token_hex(_ID_BYTES * 256)
-        for start in range(0, len(several), 2 * _ID_BYTES):
-            yield several[start : start + 2 * _ID_BYTES]
 
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -107,6 +107,11 @@ class Outgoing:
         """It will not be sent, or not again; whether it was on its way."""
         return self._forget_sent(envelope_id) or self._forget_waiting(envelope_id)
 
+    def take_back(self, envelope_id: EnvelopeId) -> bool:
+        """It will not be sent; whether it never was."""
+        pending = next((pending for pending in self.waiting if pending.id == envelope_id), None)
+        return pending is not None and not pending.repeated and self._forget_waiting(envelope_id)
+
     def too_fast(self, envelope_id: EnvelopeId, now_s: float, wait_s: float) -> None:
         """It was refused because of the rate: from now on there is time between any two."""
         self._again(envelope_id)
