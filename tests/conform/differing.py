@@ -2,10 +2,12 @@
 
 import asyncio
 from contextlib import suppress
+from itertools import count
 from typing import Any, Final
 
 import pytest
 from aiohttp import web
+from msgspec import Raw
 from msgspec.structs import replace as struct_replace
 
 from mew.gateway import room, socket
@@ -22,7 +24,8 @@ from mew.protocol.envelope import EnvelopeId
 from mew.protocol.errors import CloseCode
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, Nothing
-from mew.space import Deliver, grants, presence, space
+from mew.space import Deliver, grants, members, presence, space, streams
+from mew.space.state import StreamId
 
 from .mutants.breaks import Said
 
@@ -35,6 +38,7 @@ __all__ = [
     "echoing_frames",
     "grants_end_at_a_restart",
     "in_a_while",
+    "kicked_for_a_moment",
     "more_of_its_own",
     "no_cause",
     "no_echo",
@@ -44,6 +48,7 @@ __all__ = [
     "opened_by_the_gateway",
     "strict_about_urls",
     "the_last_counts",
+    "the_next_free_id",
 ]
 
 DELAY_S: Final = 0.001
@@ -185,6 +190,27 @@ def grants_end_at_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(space._RULES, Kind.RESTART, space._Rule(Nothing, None, restart))
     monkeypatch.setitem(space._RULES, Kind.INVITE, right._replace(act=invite))
+
+
+def kicked_for_a_moment(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    """Who was invited and is kicked is out, and may come again."""
+    invitation = state.invited.get(asked.participant_id)
+    decisions = members.kick(state, entry, sent, asked)
+    if invitation is not None:
+        state.invited[asked.participant_id] = invitation
+        del state.dead_tokens[invitation.token_hash]
+    return decisions
+
+
+def the_next_free_id(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    """A stream has the lowest number that no open one has."""
+    free = next(name for number in count(1) if (name := f"stream-{number}") not in state.streams)
+    (opened,) = streams.request(state, entry, sent, asked)
+    assert isinstance(opened, Deliver)
+    _, stream = state.streams.popitem()
+    state.streams[free] = struct_replace(stream, id=StreamId(free))
+    payload = Raw(encode_json(state.streams[free].shown()))
+    return [struct_replace(opened, envelope=struct_replace(opened.envelope, payload=payload))]
 
 
 def nothing(*_: Any) -> list[Any]:

@@ -26,6 +26,7 @@ from .differing import (
     echoing_frames,
     grants_end_at_a_restart,
     in_a_while,
+    kicked_for_a_moment,
     more_of_its_own,
     no_cause,
     no_echo,
@@ -35,6 +36,7 @@ from .differing import (
     opened_by_the_gateway,
     strict_about_urls,
     the_last_counts,
+    the_next_free_id,
 )
 from .mutants.breaks import Break, replaced, ruled, shown, wrapping
 from .mutants.deciding import changed, dropped
@@ -79,13 +81,14 @@ STATUSES: Final = checks(
     "talk.an_acknowledgement_has_any_status",
 )
 CLOSED_BY_THE_GATEWAY: Final = checks("streams.the_gateway_")
+TWO_CONNECTIONS: Final = checks("presence.a_second_connection_is_not_a_second_participant")
 BY_GUESTS: Final = checks(
     "grants.nobody_invites_with_what_it_lacks",
     "members.a_token_goes_to_the_inviter",
     "members.everyone_sees_how_the_space_is_managed",
     "members.the_invited_can_come",
     "members.the_invited_holds_what_it_was_invited_with",
-    "members.who_never_came_can_be_kicked",
+    "members.the_kicked_do_not_just_come_back",
     "senders.no_capability_opens_what_is_the_gateways",
     "spaces.removed_from_one_space_is_still_in_the_other",
 )
@@ -139,11 +142,20 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         (wrapping(Room, "_refuse", cutting_off),),
         not_offered=NOTICE | ENFORCED | PAUSES_SEEN_TO_END,
     ),
-    "refuses a second connection": Liberty(
-        settings={"limits": {"connections_per_participant": 1}}, told=joining(Join.SUBPROTOCOL)
+    "refuses a second connection, and lets the kicked come back": Liberty(
+        (ruled(Kind.KICK, act=kicked_for_a_moment),),
+        settings={"limits": {"connections_per_participant": 1}},
+        told=joining(Join.SUBPROTOCOL),
+        breaks=frozenset({"kick.lasting"}),
+        not_offered=NOTICE | TWO_CONNECTIONS,
     ),
-    "closes the first connection for the second": Liberty(
-        (wrapping(Room, "enter", the_last_counts), wrapping(SocketDoor, "handle", strict_about_urls))
+    "closes the first connection for the second, and gives an id of a stream again": Liberty(
+        (
+            wrapping(Room, "enter", the_last_counts),
+            wrapping(SocketDoor, "handle", strict_about_urls),
+            ruled(Kind.STREAM_REQUEST, act=the_next_free_id),
+        ),
+        not_offered=NOTICE | TWO_CONNECTIONS,
     ),
     "gives no token to who is invited": Liberty(
         (wrapping(invitations, "text_frame", no_token),), not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT
@@ -219,6 +231,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         {"limits": {"connections_per_participant": 1}},
         told=without_ids,
         not_offered=NOTICE
+        | TWO_CONNECTIONS
         | checks("authentication.capabilities_hang_on_the_identity", "polling.", "spaces."),
     ),
     "does much of this at once": Liberty(
@@ -231,6 +244,12 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         ),
         {"delivery": "addressed", "limits": {"connections_per_participant": 1}},
         breaks=frozenset({"delivery.one-stream", "delivery.visible-to-all", "error.correlates"}),
-        not_offered=NOTICE | ENFORCED | BY_GUESTS | WITHOUT_CHAT | STATUSES | PAUSES_SEEN_TO_END,
+        not_offered=NOTICE
+        | ENFORCED
+        | BY_GUESTS
+        | WITHOUT_CHAT
+        | STATUSES
+        | PAUSES_SEEN_TO_END
+        | TWO_CONNECTIONS,
     ),
 }

@@ -4,11 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from mew.conform.ledger import Side
 from mew.conform.verdicts import Outcome
 
 from .mutants.all import MUTANTS
 from .mutants.breaks import Mutant
+from .test_coverage import to_try
 from .wrong import gateway, outcomes
+
+
+def test_for_every_requirement_there_is_a_wrong_gateway() -> None:
+    assert {mutant.requirement for mutant in MUTANTS} == to_try(Side.GATEWAY)
 
 
 @pytest.mark.slow

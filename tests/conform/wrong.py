@@ -81,7 +81,7 @@ def _participant(name: str, capabilities: Iterable[Any]) -> dict[str, Any]:
 
 
 def named(name: str) -> Check:
-    """A check by its name, as in `envelopes.another_version_is_refused`."""
+    """A check by its name, as in `envelopes.another_version_has_no_effect`."""
     (found,) = [check for check in all_checks() if check.name == name]
     return found
 

@@ -1,7 +1,6 @@
 """What a run of the conformance kit came to: as a table with the evidence, as JSON, and as JUnit."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mew.conform.ledger import Level, Requirement, Side, Testable, read_ledger
+from mew.conform import requirements
+from mew.conform.ledger import Level, Requirement, Side, Testable
 from mew.conform.report import Verdict, as_document, as_junit, conforms, counts
 from mew.conform.verdicts import Outcome, Result
 from mew.protocol.json import encode_json
@@ -32,6 +32,7 @@ _COLOURS: Final = {
     Outcome.NOT_RUN: "dim",
 }
 _EVIDENCE_CHARS_MAX: Final = 400
+_QUOTES_MAX: Final = 3
 
 
 def requirements_about(side: Side, only: str | None) -> list[Requirement]:
@@ -40,8 +41,7 @@ def requirements_about(side: Side, only: str | None) -> list[Requirement]:
     Raises:
         Failed: there are none.
     """
-    ledger = read_ledger(files("mew.conform").joinpath("requirements.toml").read_bytes())
-    found = [one for one in ledger if one.side in (side, Side.BOTH) and _is_in(one, only)]
+    found = [one for one in requirements() if one.side in (side, Side.BOTH) and _is_in(one, only)]
     if not found:
         raise Failed(f"--only {only}: no requirement about {side}s is there")
     return found
@@ -98,8 +98,12 @@ def _explain(console: Console, requirement: Requirement, result: Result) -> None
     if result.outcome is not Outcome.FAIL:
         return
     console.print(Text(f"\n§{requirement.section} {requirement.level} {requirement.id}", "bold red"))
-    console.print(Text(f"  the specification: {requirement.sentence}"))
-    console.print(Text(f"  what happened:     {_seen(result.why)}"))
+    console.print(Text(f"  what is demanded:  {requirement.sentence}"), soft_wrap=True)
+    for quote in requirement.quotes[:_QUOTES_MAX]:
+        console.print(Text(f"  the document:      “{quote}”"), soft_wrap=True)
+    if requirement.note is not None:
+        console.print(Text(f"  our note:          {requirement.note}"), soft_wrap=True)
+    console.print(Text(f"  what happened:     {_seen(result.why)} ({result.check})"), soft_wrap=True)
     for line in result.evidence:
         console.print(Text(f"    {_seen(line)}", "dim"), soft_wrap=True)
 

@@ -9,7 +9,7 @@ from .cast import Cast
 from .stage import Stage
 from .verdicts import Transcript
 
-__all__ = ["Check", "CheckOn", "Play", "Registry", "S", "all_checks", "check"]
+__all__ = ["Check", "CheckOn", "PlaceT", "Registry", "all_checks", "check"]
 
 
 class Place(Protocol):
@@ -25,31 +25,31 @@ class Place(Protocol):
     ) -> None: ...
 
 
-S = TypeVar("S", bound=Place)
+PlaceT = TypeVar("PlaceT", bound=Place)
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOn(Generic[S]):
+class CheckOn(Generic[PlaceT]):
     """`requirements` are ids of the ledger; `title` says what is tried, on a stage of this type."""
 
     requirements: tuple[str, ...]
-    play: Callable[[S], Awaitable[None]]
+    play: Callable[[PlaceT], Awaitable[None]]
     name: str
     title: str
 
 
-class Registry(Generic[S]):
+class Registry(Generic[PlaceT]):
     """The checks of one side, in the order in which their modules were imported."""
 
     def __init__(self) -> None:
-        self.checks: list[CheckOn[S]] = []
+        self.checks: list[CheckOn[PlaceT]] = []
 
     def check(
         self, *requirements: str
-    ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
+    ) -> Callable[[Callable[[PlaceT], Awaitable[None]]], Callable[[PlaceT], Awaitable[None]]]:
         """Have this function tried for these requirements. Its docstring, one sentence, is its title."""
 
-        def register(play: Callable[[S], Awaitable[None]]) -> Callable[[S], Awaitable[None]]:
+        def register(play: Callable[[PlaceT], Awaitable[None]]) -> Callable[[PlaceT], Awaitable[None]]:
             assert play.__doc__, f"{play} does not say what it tries"
             name = f"{play.__module__.rpartition('.')[2]}.{getattr(play, '__name__', '')}"
             self.checks.append(CheckOn(requirements, play, name, play.__doc__.strip().splitlines()[0]))
@@ -58,7 +58,6 @@ class Registry(Generic[S]):
         return register
 
 
-Play: TypeAlias = Callable[[Stage], Awaitable[None]]
 Check: TypeAlias = CheckOn[Stage]
 
 _gateways: Registry[Stage] = Registry()

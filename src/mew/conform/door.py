@@ -32,6 +32,14 @@ class Answer:
     text: str
     json: Any
 
+    @property
+    def is_accepted(self) -> bool:
+        return self.status in range(200, 300)
+
+    @property
+    def is_refused(self) -> bool:
+        return self.status in range(400, 600)
+
 
 @dataclass(frozen=True, slots=True)
 class Door:
@@ -90,7 +98,7 @@ class Door:
         """
         answer = await self.ask("GET", actor.id, actor.role, since=since)
         found = _list_in(answer.json)
-        if answer.status not in range(200, 300) or found is None:
+        if not answer.is_accepted or found is None:
             raise Violation(
                 f"GET /participants/{actor.id}/messages?since=… got {answer.status} and no list of envelopes "
                 f"(§5.3): {answer.text[:200]!r}"
@@ -122,7 +130,7 @@ async def open_door(stage: Stage, *, polling: bool = False) -> Door:
     for query in ({}, {"space": stage.cast.space}):
         door = Door(stage, query)
         answer = await door.ask(method, owner.id, owner.role, body=body)
-        if answer.status in range(200, 300):
+        if answer.is_accepted:
             return door
         statuses.append(answer.status)
     if any(status in _NOT_THERE for status in statuses):

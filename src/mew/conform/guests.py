@@ -1,14 +1,13 @@
-"""Somebody new, and what it holds: invited, granted and revoked, or a spare where the gateway cannot invite."""
+"""Somebody new: invited with what it is to hold, or a spare where the gateway cannot invite."""
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from .cast import SPARES, Role
-from .matching import answers, part
-from .passing import passes
+from .giving import granted
+from .matching import answers, part, same
 from .sayings import CHAT, Say
 from .stage import Stage
 from .verdicts import NotOffered, Violation
@@ -17,14 +16,10 @@ from .wire import Actor
 __all__ = [
     "a_guest",
     "dismiss",
-    "enter_elsewhere",
-    "grant",
-    "granted",
     "invitation",
     "invite",
     "invited",
     "newcomer",
-    "revoke",
     "somebody",
     "somebody_new",
 ]
@@ -122,12 +117,33 @@ async def somebody(stage: Stage, *capabilities: Any) -> Actor:
     except NotOffered:
         if capabilities and CHAT not in capabilities:
             raise
-    spare = await stage.join(_spare(stage))
+    spare = await _clean(stage)
     more = [one for one in capabilities if one != CHAT]
     if more:
         works = Say("participant/compact-done")
         await granted(stage, await stage.enter("owner"), spare, *more, works.capability, shown=works)
     return spare
+
+
+async def _clean(stage: Stage) -> Actor:
+    """A spare that holds what it held when it first came, and nothing that an earlier check has left it.
+
+    Raises:
+        NotOffered: none does.
+    """
+    while True:
+        try:
+            spare = await stage.join(_spare(stage))
+        except NotOffered as error:
+            soiled = [name for name in SPARES if name in stage.lessons.soiled]
+            if not soiled:
+                raise
+            raise NotOffered(f"{error}: {' and '.join(soiled)} hold what a check gave and could not take back") from error
+        held = stage.lessons.spares.setdefault(spare.name, spare.capabilities)
+        if same(held, spare.capabilities):
+            return spare
+        stage.lessons.soiled.add(spare.name)
+        await spare.leave()
 
 
 def _spare(stage: Stage) -> Role:
@@ -136,63 +152,3 @@ def _spare(stage: Stage) -> Role:
         raise NotOffered("the gateway gives no token for a space/invite, and there are too few spares")
     stage.borrowed.add(free[0])
     return stage.role(free[0])
-
-
-async def enter_elsewhere(stage: Stage, name: str) -> Actor:
-    """Connect in this role to the second space, and hear the welcome.
-
-    Raises:
-        NotOffered: the kit was told of none, or has no token for the role there.
-    """
-    elsewhere = stage.cast.elsewhere
-    if elsewhere is None:
-        raise NotOffered("the kit was told of no second space")
-    if name not in elsewhere.roles:
-        raise NotOffered(f"the kit has no token for the role {name!r} in the second space")
-    role = elsewhere.roles[name]
-    there = replace(role, name=f"{name} elsewhere", id=role.id or name)
-    return await stage.join(there, space=elsewhere.space)
-
-
-# Giving and taking (§3.6.1, §3.6.2).
-
-
-async def grant(stage: Stage, granter: Actor, whom: Actor, *capabilities: Any, **fields: Any) -> str:
-    """Grant, and return the grant's id once the recipient could know; it is taken back when the check is over."""
-    payload = {"recipient": whom.id, "capabilities": list(capabilities), "reason": "conformance"}
-    sent = await granter.send("capability/grant", payload, **{"to": [whom.id], **fields})
-    undo = {"recipient": whom.id, "grant_id": sent["id"], "reason": "the check is over"}
-    stage.afterwards(partial(_take_back, stage, granter, undo))
-    witness = await stage.enter("owner") if whom is granter else whom  # nobody need hear itself
-    if witness is not granter:
-        await stage.come_through(granter, witness)
-    grant_id: str = sent["id"]
-    return grant_id
-
-
-async def _take_back(stage: Stage, granter: Actor, undo: Mapping[str, Any]) -> None:
-    await granter.send("capability/revoke", undo)
-    others = [one for one in stage.actors if one.welcome and one.id != granter.id and not one.is_closed]
-    for other in others[:1]:
-        await stage.settle(other, granter)  # which may be cut off, if there was nothing to take
-
-
-async def granted(stage: Stage, granter: Actor, whom: Actor, *capabilities: Any, shown: Say) -> str:
-    """Grant, and return the grant's id once it counts, as what is then shown passes.
-
-    Raises:
-        NotOffered: it never does.
-    """
-    grant_id = await grant(stage, granter, whom, *capabilities)
-    try:
-        await passes(stage, whom, granter, shown, f"after it was granted {capabilities}")
-    except Violation as error:
-        raise NotOffered(f"what participants hold does not change here: {error}") from error
-    return grant_id
-
-
-async def revoke(stage: Stage, revoker: Actor, whom: Actor, **what: Any) -> None:
-    """Revoke what `grant_id` or `capabilities` says, and return once the recipient could know."""
-    payload = {"recipient": whom.id, **what, "reason": "conformance"}
-    await revoker.send("capability/revoke", payload, to=[whom.id])
-    await stage.come_through(revoker, whom)

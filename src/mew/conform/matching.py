@@ -1,7 +1,7 @@
 """PURE. What one looks for in an envelope of a gateway, which may be wrong in any way."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .wire import Fits
@@ -16,7 +16,7 @@ def part(envelope: Any, *path: str) -> Any:
     return envelope
 
 
-def is_kind(*kinds: str) -> Fits:
+def is_kind(*kinds: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda envelope: envelope.get("kind") in kinds
 
 

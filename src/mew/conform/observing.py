@@ -3,7 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-from .guests import a_guest, grant
+from .giving import grant
+from .guests import a_guest
 from .matching import is_kind, leaves, listed
 from .sayings import PROPOSAL
 from .stage import Stage

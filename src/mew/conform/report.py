@@ -60,6 +60,8 @@ def as_document(name: str, found: Sequence[Verdict], side: Side = Side.GATEWAY) 
                 "section": one.requirement.section,
                 "level": str(one.requirement.level),
                 "sentence": one.requirement.sentence,
+                "quotes": list(one.requirement.quotes),
+                "note": one.requirement.note,
                 "outcome": str(one.outcome),
                 "checks": [
                     {
@@ -98,7 +100,8 @@ def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
             time=f"{took_s:.3f}",
         )
         if one.outcome is Outcome.FAIL:
-            said = "\n\n".join(_told(one.requirement, result) for result in one.results if result.why)
+            wrong = [result for result in one.results if result.outcome is Outcome.FAIL]
+            said = "\n\n".join(_told(one.requirement, result) for result in wrong)
             failure = ElementTree.SubElement(case, "failure", message=one.requirement.sentence)
             failure.text = said.translate(_CONTROL)
         elif one.outcome is not Outcome.PASS:
@@ -108,4 +111,6 @@ def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
 
 
 def _told(requirement: Requirement, result: Result) -> str:
-    return "\n".join((f"§{requirement.section}: {requirement.sentence}", result.why, *result.evidence))
+    demanded = f"§{requirement.section}: {requirement.sentence}"
+    quotes = (f"“{quote}”" for quote in requirement.quotes)
+    return "\n".join((demanded, *quotes, f"{result.check}: {result.why}", *result.evidence))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from .cast import Cast
-from .checking import Check, CheckOn, S
+from .checking import Check, CheckOn, PlaceT
 from .handshake import Refused
 from .stage import Lessons, Stage
 from .verdicts import NotOffered, Outcome, Result, Violation
@@ -38,7 +38,7 @@ async def run_checks(
     return results
 
 
-async def judged(check: CheckOn[S], stage: S) -> Result:
+async def judged(check: CheckOn[PlaceT], stage: PlaceT) -> Result:
     """Play it on a stage that was not entered yet; whatever happens on it becomes a result."""
     began = time.monotonic()
     limit_s = stage.cast.patience_s * _PATIENCES

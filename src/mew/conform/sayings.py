@@ -48,7 +48,7 @@ class Say:
 
     def __str__(self) -> str:
         shown = "without a payload" if self.payload is ... else json.dumps(self.payload)
-        return cut(f"{self.kind} {shown}", _SHOWN_CHARS_MAX)
+        return cut(f"{json.dumps(self.kind)[1:-1]} {shown}", _SHOWN_CHARS_MAX)
 
     def __hash__(self) -> int:
         return hash(self.kind)

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 
@@ -32,6 +32,10 @@ class Lessons:
 
     no_guests: str = ""
     """Why nobody can be invited."""
+    spares: dict[str, list[Any]] = field(default_factory=dict)
+    """What each spare held when it first came."""
+    soiled: set[str] = field(default_factory=set)
+    """Spares that hold what an earlier check gave them, and could not take back."""
 
 
 class Stage:
@@ -115,7 +119,7 @@ class Stage:
     async def enter(self, name: str) -> Actor:
         """Somebody in this role: as it is there already, or else it connects now and hears its welcome."""
         for actor in self._actors:
-            if actor.name == name and actor.id and not actor.is_closed:
+            if actor.name == name and actor.id and not actor.is_gone:
                 return actor
         return await self.join(self.role(name))
 
@@ -129,9 +133,15 @@ class Stage:
             Refused: it was not let in.
             Violation: there was no welcome.
         """
-        return await self.welcomed(
-            await self._knock(partial(self.connect, role, space=space, approach=approach))
-        )
+        return await self.welcomed(await self.come(role, space=space, approach=approach))
+
+    async def come(self, role: Role, *, space: str | None = None, approach: Approach | None = None) -> Actor:
+        """Connect, also where one that has just left must be forgotten first; what is said then is not heard yet.
+
+        Raises:
+            Refused: it was not let in.
+        """
+        return await self._knock(partial(self.connect, role, space=space, approach=approach))
 
     async def connect(
         self, role: Role, *, space: str | None = None, approach: Approach | None = None

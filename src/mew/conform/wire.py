@@ -62,6 +62,11 @@ class Actor:
         return self._closed.is_set()
 
     @property
+    def is_gone(self) -> bool:
+        """Its connection is over, or being closed by itself."""
+        return self.is_closed or self._has_left
+
+    @property
     def is_cut_off(self) -> bool:
         """The gateway closed its connection, having sent it an error."""
         errors = (one for one in self.received[self._before :] if one.get("kind") == "system/error")

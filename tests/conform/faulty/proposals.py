@@ -179,7 +179,7 @@ PROPOSALS: Final = {
         _waits_for_the_explanation,
     ),
     "reject.explanation-awaited": Wrong(
-        "proposals.it_may_use_an_explanation", "the explanation is told 2 times", _quotes_it_twice
+        "proposals.it_may_use_an_explanation", "the explanation is told ", _quotes_it_twice
     ),
 }
 

@@ -147,7 +147,7 @@ MUTANTS: Final = (
         "capability.blocked",
         BLOCKED,
         leaking(lambda e: True),
-        "received what its sender holds no capability for",
+        "which reader holds no capability for",
     ),
     Mutant("capability.blocked", BLOCKED, leaking(lambda e: len(e.to) > 1), "holds no capability for"),
     Mutant("capability.blocked", BLOCKED, allowing(lambda e: e.to == (e.sender,)), "holds no capability for"),

@@ -164,7 +164,7 @@ MUTANTS: Final = (
     Mutant("connect.state-tracked", THERE, replaced(presence, "leave", drop_at_once), "0 times, not 1"),
     Mutant("connect.state-tracked", HOLD, replaced(holdings, "changed", forgetting), "a welcome lists"),
     Mutant("connect.state-tracked", THERE, welcoming(by_connection), "2 times, not 1"),
-    Mutant("connect.state-tracked", THERE, welcoming(everyone_known), "welcomes still list it"),
+    Mutant("connect.state-tracked", THERE, welcoming(everyone_known), "has not connected yet"),
     Mutant("connect.state-tracked", THERE, welcoming(lambda state, listed: listed[:1]), "0 times, not 1"),
     Mutant(
         "connect.state-tracked",

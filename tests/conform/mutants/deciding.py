@@ -1,5 +1,6 @@
 """Ways to make our gateway wrong in what it lets through, and in what it shows."""
 
+import copy
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -110,10 +111,10 @@ def changed(when: Callable[[Said], bool], change: Callable[[Said], object]) -> B
     """Show it with a change made in place."""
 
     def alter(said: Said) -> list[Said] | None:
-        if not when(said):
-            return None
-        change(said)
-        return [said]
+        before = copy.deepcopy(said)
+        if when(said):
+            change(said)
+        return None if said == before else [said]
 
     return altered(alter)
 

@@ -192,7 +192,7 @@ MUTANTS: Final = [
         "delivery.unmodified",
         "delivery.it_arrives_as_it_was_sent",
         (altered(lambda said: [said]), "`payload.pi` was "),
-        (saying(lambda said: said.update(received_at="now")), "`received_at` was missing and is 'now'"),
+        (saying(lambda said: said.update(received_at="now")), '`received_at` was missing and is "now"'),
         (
             saying(filled("ts", "2026-01-01T00:00:00Z")),
             "`ts` was ",
@@ -214,7 +214,6 @@ MUTANTS: Final = [
             changed(shown("reasoning/cancel"), field("kind", lambda _: "reasoning/canceled")),
             "with another kind",
         ),
-        (dropped(shown("stream/open")), "receives the stream/open"),
     ),
     *mutants(
         "kind.vocabulary",
@@ -231,6 +230,7 @@ MUTANTS: Final = [
     *mutants(
         "kind.vocabulary",
         "kinds.a_stream_is_asked_for_and_closed",
+        (dropped(shown("stream/open")), "a stream/open"),
         (changed(shown("stream/open"), field("kind", lambda _: "stream/opened")), "a stream/open"),
         (refusing(of("stream/close")), "refused it"),
     ),

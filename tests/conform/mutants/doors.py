@@ -120,8 +120,9 @@ def silent(*refusals: Refusal) -> Break:
 
 
 def _mended(raw: bytes, mend: Callable[[Said], object]) -> bytes:
-    with suppress(ValueError, AttributeError, TypeError, KeyError):
-        said = json.loads(raw)
+    with suppress(ValueError, AttributeError, TypeError, KeyError, RecursionError):
+        said, before = json.loads(raw), json.loads(raw)
         mend(said)
-        return json.dumps(said).encode()
+        if said != before:  # else it would be wrong in more than this
+            return json.dumps(said).encode()
     return raw

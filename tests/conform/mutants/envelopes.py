@@ -40,8 +40,8 @@ def first(values: Any) -> Any:
     return values[0] if values else ...
 
 
-def versions_of_chats(said: Said) -> None:
-    if said["kind"] != "chat":
+def not_for_streams(said: Said) -> None:
+    if said["kind"].startswith("stream/"):
         said["protocol"] = "mew/v0.4"
 
 
@@ -139,7 +139,7 @@ MUTANTS: Final = [
             taken_for("protocol", "mew/v0.4", is_one("meup/v0.2")),
             '`protocol` is "meup/v0.2" must reach no one',
         ),
-        (accepting(versions_of_chats), "opened a stream"),
+        (accepting(not_for_streams), "opened a stream"),
     ),
     # Its fields.
     *mutants(
@@ -224,7 +224,7 @@ MUTANTS: Final = [
             '`from` is "peer " must reach no one',
         ),
         (in_anothers_name(lambda said, who: who in said["from"]), '`from` is "peer " must reach no one'),
-        (in_anothers_name(lambda said, who: who == "owner"), "an envelope of 'owner' whose `from` is"),
+        (in_anothers_name(lambda said, who: who == "owner"), "a chat of 'owner' whose `from` is"),
         (in_anothers_name(lambda said, who: said["from"] == "system:gateway"), '`from` is "system:gateway"'),
         (receiving(lambda said, who: said.update({"from": who})), "must reach no one"),
         (receiving(lambda said, who: said.setdefault("from", who)), "`from` is missing must reach no one"),

@@ -227,7 +227,7 @@ MUTANTS: Final = (
         "grant.only-what-you-hold",
         "grants.nobody_invites_with_what_it_lacks",
         ruled(Kind.INVITE, check=None),
-        "by an invitation with",
+        "by an invitation of",
     ),
     Mutant(
         "grant.payload",

@@ -1,6 +1,7 @@
 """Gateways that invite and remove wrongly."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -81,6 +82,11 @@ def still_known(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> An
     return decisions
 
 
+def known_if_absent(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    known = asked.participant_id in state.members
+    return (right if known else partial(still_known, right))(state, entry, sent, asked)
+
+
 def keep_listening(right: Any, room: Room, connections: Any, *why: Any) -> None:
     """Those that are kicked may no longer speak; they go on hearing."""
 
@@ -101,7 +107,7 @@ INITIAL = "members.the_invited_holds_what_it_was_invited_with"
 MAIL = "members.the_invited_gets_a_mail"
 TOKEN = "members.a_token_goes_to_the_inviter"
 KICKED = "members.the_kicked_are_out"
-NEVER_CAME = "members.who_never_came_can_be_kicked"
+COMES_BACK = "members.the_kicked_do_not_just_come_back"
 MANAGED = "members.everyone_sees_how_the_space_is_managed"
 
 MUTANTS: Final = (
@@ -178,12 +184,15 @@ MUTANTS: Final = (
     ),
     Mutant("kick.removes", KICKED, wrapped(KICK, members.kick, all_that_begin_so), "was disconnected"),
     Mutant(
-        "kick.removes", KICKED, wrapped(KICK, members.kick, still_known), "is not let in after it was kicked"
+        "kick.lasting",
+        COMES_BACK,
+        wrapped(KICK, members.kick, still_known),
+        "is not let in after it was kicked",
     ),
     Mutant(
-        "kick.removes",
-        NEVER_CAME,
-        wrapped(KICK, members.kick, still_known),
+        "kick.lasting",
+        COMES_BACK,
+        wrapped(KICK, members.kick, known_if_absent),
         "is not let in after it was kicked",
     ),
     Mutant(

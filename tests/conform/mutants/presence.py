@@ -94,7 +94,7 @@ JOINS, LEAVES = "presence.join", "presence.leave"
 
 MUTANTS: Final = (
     Mutant(JOINS, EVERYONE, dropped(telling("join")), "joined (§3.7)"),
-    Mutant(JOINS, EVERYONE, narrowed(of(PRESENCE), lambda e: ["owner", "listener"]), "proposer receives"),
+    Mutant(JOINS, EVERYONE, narrowed(of(PRESENCE), lambda e: ["owner", "listener"]), "peer receives"),
     Mutant(JOINS, EVERYONE, doubled(telling("join")), "times that"),
     Mutant(JOINS, EVERYONE, never_again, "joined (§3.7)"),
     Mutant(JOINS, SECOND, wrapping(presence, "join", join_each_time), "is told ['join', 'join']"),

@@ -137,7 +137,7 @@ MUTANTS = (
         "stream.opened",
         ANSWERED,
         numbered(lambda who, given: f"{who}-{given % 4}"),
-        "another stream did before",
+        "another stream did that is open",
     ),
     Mutant("stream.opened", ANSWERED, opened_though_refused, "refused and answered with a stream/open"),
     Mutant(

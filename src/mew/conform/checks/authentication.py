@@ -6,8 +6,8 @@ from typing import Any, Final
 from mew.conform.cast import ROLES, TWIN
 from mew.conform.checking import check
 from mew.conform.handshake import Approach
+from mew.conform.holding import held_to
 from mew.conform.matching import is_id, listed, same
-from mew.conform.passing import held_to
 from mew.conform.sayings import CALL, HELLO, Say, fresh
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, demand

@@ -6,15 +6,27 @@ from typing import Any, Final
 
 from mew.conform.cast import ROLES
 from mew.conform.checking import check
-from mew.conform.guests import granted, revoke, somebody
+from mew.conform.fates import gets_through
+from mew.conform.giving import granted, revoke
+from mew.conform.guests import somebody
+from mew.conform.holding import held_to
 from mew.conform.matching import is_id
-from mew.conform.passing import gets_through, held_to
-from mew.conform.sayings import CALL, CHAT, HELLO, PROPOSAL, Say, call, fresh
+from mew.conform.refusing import unheard
+from mew.conform.sayings import CALL, CHAT, HELLO, PROPOSAL, Say, allows, call, fresh
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, Violation, demand
 from mew.conform.wire import Actor
 
 _READ: Final = call("read_file")
+_KINDS: Final = (
+    *("mcp/request", "mcp/response", "mcp/proposal", "mcp/withdraw", "mcp/reject"),
+    *("reasoning/start", "reasoning/thought", "reasoning/conclusion", "reasoning/cancel"),
+    *("capability/grant", "capability/revoke", "capability/grant-ack", "space/invite", "space/kick"),
+    *("participant/pause", "participant/resume", "participant/status", "participant/request-status"),
+    *("participant/forget", "participant/compact", "participant/compact-done", "participant/clear"),
+    *("participant/restart", "participant/shutdown", "stream/request", "stream/open", "stream/close"),
+    *("chat/acknowledge", "chat/cancel"),
+)
 
 
 @check("capability.patterns")
@@ -49,13 +61,16 @@ async def capabilities_are_objects_with_patterns(stage: Stage) -> None:
 
 @check("capability.blocked")
 async def what_is_not_allowed_reaches_no_one(stage: Stage) -> None:
-    """Nothing of a refused envelope is seen: not by those it is addressed to, by others, or by its sender elsewhere."""
+    """Nothing of a refused envelope is seen, whatever it names: not by those addressed, by others, or by its sender."""
     owner, peer, reader = await stage.enter_all("owner", "peer", "reader")
     listener = await stage.enter("listener")
-    secret = fresh()
-    hidden = {"text": secret, "method": "tools/call", "params": {"name": "write_file", "secret": secret}}
-    everyone = (owner, peer, reader, listener)
-    for speaker in (reader, listener):
+    proposal = await PROPOSAL.by(peer)
+    await stage.settle(peer, owner)
+    addressees = ((), (owner,), (peer, owner), (reader,), (listener,))
+    shapes: list[dict[str, Any]] = [{}, {"to": ["gateway"]}]
+    shapes += [{"to": [one.id for one in named]} for named in addressees]
+    shapes += [{"correlation_id": [proposal["id"]]}, {"context": proposal["id"]}]
+    for speaker, other in ((reader, listener), (listener, reader)):
         for kind in (
             "mcp/request",
             "mcp/proposal",
@@ -63,19 +78,31 @@ async def what_is_not_allowed_reaches_no_one(stage: Stage) -> None:
             "chat/acknowledge",
             "participant/status",
         ):
-            for to in (..., [], [owner.id], [peer.id, owner.id], [speaker.id]):
-                await speaker.send(kind, hidden, to=to)
-                await stage.settle(speaker, owner)
-        await stage.settle(speaker, *(one for one in everyone if one is not speaker))
-    for hearer in everyone:
-        others = [
-            text
-            for text, envelope in zip(hearer.texts, hearer.received, strict=True)
-            if secret in text and envelope.get("kind") != "system/error"
-        ]
-        demand(
-            not others, f"{hearer.name} received what its sender holds no capability for (§4.2): {others[:1]}"
-        )
+            secret = fresh()
+            hidden = {"text": secret, "method": "tools/call", "params": {"name": "write_file", "why": secret}}
+            for fields in shapes:
+                await speaker.send(kind, hidden, **fields)
+                await stage.settle(speaker, owner)  # it may be cut off for each
+            what = f"a {kind}, which {speaker.name} holds no capability for (§4.2),"
+            await unheard(stage, speaker, secret, what, owner, peer, other)
+            seen = [one for one in speaker.received if secret in json.dumps(one.get("payload"))]
+            shown = [one for one in seen if one.get("kind") != "system/error"]
+            demand(not shown, f"{what} must reach no one; {speaker.name} received it back: {shown[:1]}")
+
+
+@check("capability.blocked")
+async def no_kind_passes_without_a_capability(stage: Stage) -> None:
+    """Of all the kinds that the document names, those that a list does not allow reach no one."""
+    owner, listener, proposer = await stage.enter_all("owner", "listener", "proposer")
+    for speaker in (listener, proposer):
+        forbidden = [kind for kind in _KINDS if allows(speaker.capabilities, Say(kind)) is False]
+        if not forbidden:
+            raise NotOffered(f"the welcome of {speaker.name} allows everything: {speaker.capabilities}")
+        for kind in forbidden:
+            mark = fresh()
+            await speaker.send(kind, {"text": mark}, id=mark, to=[owner.id])
+            what = f"a {kind}, which {speaker.name} holds no capability for (§4.2),"
+            await unheard(stage, speaker, mark, what, owner)
 
 
 @check("capability.blocked")
@@ -116,7 +143,8 @@ async def every_envelope_is_judged(stage: Stage) -> None:
     await held_to(stage, reader, owner, held, passing=[HELLO], refused=[CALL])
     if len(reader.welcomes) == 1:  # else it is cut off for each violation
         said = [await say.by(reader) for say in (_READ, CALL, HELLO, PROPOSAL) * 6]
-        await _only(owner, said, ("chat", "read_file"))
+        await stage.settle(reader, owner)
+        _only(owner, said, ("chat", "read_file"))
     for connection in await stage.twice(reader, owner):
         await held_to(stage, connection, owner, held, passing=[_READ, HELLO], refused=[CALL, PROPOSAL, CALL])
         await connection.leave()
@@ -124,18 +152,17 @@ async def every_envelope_is_judged(stage: Stage) -> None:
     await held_to(stage, reader, owner, held, passing=[HELLO, _READ], refused=[CALL, PROPOSAL])
 
 
-async def _only(witness: Actor, said: Sequence[Mapping[str, Any]], allowed: Sequence[str]) -> None:
+def _only(witness: Actor, said: Sequence[Mapping[str, Any]], allowed: Sequence[str]) -> None:
+    """Of what was said, and has arrived if it ever will, the witness received what is allowed and nothing else."""
     for number, sent in enumerate(said, 1):
         name = sent["payload"].get("params", {}).get("name", sent["kind"])
         may_pass = name in allowed and sent["kind"] != "mcp/proposal"
-        if may_pass:
-            await witness.hear(is_id(sent["id"]), f"envelope {number} of {len(said)} in a row, {name}")
-        else:
-            where = f"envelope {number} of {len(said)} in a row, {sent['kind']} {name}"
-            demand(
-                not witness.heard(is_id(sent["id"])),
-                f"{where}, is not allowed, and {witness.name} received it",
-            )
+        where = f"envelope {number} of {len(said)} in a row, {sent['kind']} {name}"
+        came = bool(witness.heard(is_id(sent["id"])))
+        does = "received" if came else "did not receive"
+        demand(
+            came is may_pass, f"{where}, is {'' if may_pass else 'not '}allowed, and {witness.name} {does} it"
+        )
 
 
 @check("capability.dynamic")

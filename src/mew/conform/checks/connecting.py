@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from mew.conform.cast import DOOMED, TWIN, Join, Role
 from mew.conform.checking import check
-from mew.conform.guests import granted, invited, newcomer, revoke, somebody
+from mew.conform.giving import granted, revoke
+from mew.conform.guests import invited, newcomer, somebody
 from mew.conform.handshake import Approach, Refused
 from mew.conform.matching import is_kind, part, same
 from mew.conform.sayings import CHAT, PROPOSAL, fresh
@@ -135,6 +136,8 @@ async def the_gateway_knows_who_is_there(stage: Stage) -> None:
     one, two = await _two(stage)
     first = await stage.join(one)
     _lists(await stage.rejoin(owner), first)
+    early = _entries(owner, two.id or two.name)
+    demand(not early, f"a welcome lists {early[:1]}, who has not connected yet (§8.1)")
     second = await stage.join(two)
     _lists(second, first)
     for actor in (first, second):

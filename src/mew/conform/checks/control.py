@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from mew.conform.checking import check
 from mew.conform.guests import newcomer, somebody
-from mew.conform.passing import arrive, refused, shown, taken, unchanged
+from mew.conform.passing import arrive, shown, taken, unchanged
+from mew.conform.refusing import refused
 from mew.conform.sayings import CHAT
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered

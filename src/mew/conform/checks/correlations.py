@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from mew.conform.checking import check
 from mew.conform.matching import answers
-from mew.conform.passing import arrive, unheard
+from mew.conform.passing import arrive
+from mew.conform.refusing import unheard
 from mew.conform.sayings import fresh
 from mew.conform.stage import Stage
 from mew.conform.verdicts import demand
@@ -23,6 +24,7 @@ _PATHS: Final = (
     "/a/b/",
     "a/../b/./c",
     "a b/ü/路径/🐱",
+    "e\u0301/\u00e9/\u212b",
     "a%2Fb\\c?d#e",
 )
 

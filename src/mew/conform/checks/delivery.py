@@ -1,5 +1,6 @@
 """Whom an envelope reaches, how often, in which order, and that it arrives as it was sent (§1, §2.1, §5.4, §8.1)."""
 
+import builtins
 import json
 from collections.abc import Sequence
 from decimal import Decimal
@@ -16,9 +17,13 @@ from mew.conform.wire import PROTOCOL, Actor
 _OTHERS: Final = ("reader", "granter", "listener")
 _CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read_file"}}
 _NOBODY: Final[tuple[Any, ...]] = ([], ...)
+_FOR_ALL: Final = (
+    *("mcp/request", "mcp/response", "mcp/proposal", "reasoning/start", "reasoning/thought"),
+    *("chat/cancel", "capability/grant-ack", "participant/compact-done", "vendor/thing"),
+)
 _DIFFICULT: Final = """{
     "text": "é e\\u0301 \\u00e9 \\u200f 🐱 \\ud83d\\udc31 \\u0000 \\u2028 \\" \\\\ \\/ </script> \\n",
-    "": "a name may be empty", "__proto__": {"constructor": null}, "toString": [],
+    "": "a name may be empty", "__proto__": {"constructor": null}, "toString": [], "$ref": {"$in": 1}, "a.b": "c.d",
     "nothing": null, "false": false, "true": true, "one": "1", "zero": 0, "minus": -1,
     "integer": 9007199254740993, "large": 123456789012345678901234567890, "float": 0.1, "small": 1e-7,
     "pi": 3.14159265358979323846264338327950288, "empty": {}, "list": [1, [], [null, {"a": [{}]}], ""],
@@ -39,11 +44,14 @@ def _but(actors: Sequence[Actor], *not_these: Actor) -> list[Actor]:
 
 @check("delivery.broadcast")
 async def without_addressees_it_is_for_all(stage: Stage) -> None:
-    """An envelope with an empty `to`, and one without, reaches every other participant, whoever sends it."""
+    """An envelope with an empty `to`, and one without, reaches every other participant, whoever sends it and what."""
     everyone = await _everyone(stage)
     for speaker in everyone:
         sent = [await speaker.send("chat", {"text": "all"}, to=to) for to in _NOBODY]
         await arrive(stage, speaker, sent, *_but(everyone, speaker))
+    owner, *others = everyone
+    sent = [await owner.send(kind, _CALL, to=to) for kind in _FOR_ALL for to in _NOBODY]
+    await arrive(stage, owner, sent, *others)
     again = everyone.pop()
     await stage.rejoin(again)  # who came last is as much in the space
     for speaker, hearers in ((again, everyone), (everyone[0], [again, *everyone[1:]])):
@@ -97,7 +105,7 @@ async def who_is_not_addressed_sees_it_too(stage: Stage) -> None:
 
 @check("delivery.accepted")
 async def what_is_allowed_arrives_once(stage: Stage) -> None:
-    """Every envelope that its sender may send reaches the others, and none twice, also in a rush."""
+    """Every envelope that its sender may send reaches the others, and none twice, in a rush and on each connection."""
     everyone = await _everyone(stage)
     owner, peer, proposer, *_ = everyone
     sent: dict[Actor, list[dict[str, Any]]] = {owner: [], peer: [], proposer: []}
@@ -107,6 +115,9 @@ async def what_is_allowed_arrives_once(stage: Stage) -> None:
             mine.append(await speaker.send("mcp/proposal", _CALL, to=[owner.id, owner.id, peer.id]))
     for speaker, mine in sent.items():
         await arrive(stage, speaker, mine, *_but(everyone, speaker))
+    connections = await stage.twice(peer, owner)
+    late = [await owner.send("chat", {"number": 8}), await owner.send("chat", {"number": 9}, to=[peer.id])]
+    await arrive(stage, owner, late, *connections)
 
 
 @check("delivery.accepted")
@@ -133,7 +144,6 @@ async def a_long_envelope_arrives_or_is_refused(stage: Stage) -> None:
     for length in (100, 126, 1_000, 20_000, 70_000):
         sent = await owner.send("chat", {"text": "é" * length})
         await stage.come_through(owner, peer)
-        await stage.settle(peer, owner)  # an error was on its way before this
         if owner.already(refuses(sent)) and not peer.heard(is_id(sent["id"])):
             continue
         await arrive(stage, owner, [sent], peer)
@@ -141,12 +151,13 @@ async def a_long_envelope_arrives_or_is_refused(stage: Stage) -> None:
 
 @check("delivery.one-stream")
 async def all_see_the_same_stream(stage: Stage) -> None:
-    """What several send at once comes to all of them in one order, each one's own among it."""
+    """What several send at once, to all or to each by name, comes to all in one order, each one's own among it."""
     actors = await stage.enter_all("owner", "peer", "proposer")
     sent: dict[str, list[str]] = {actor.id: [] for actor in actors}
     for number in range(10):
+        to = [actor.id for actor in actors] if number % 3 == 1 else []
         for actor in actors:
-            sent[actor.id].append((await actor.send("chat", {"number": number}))["id"])
+            sent[actor.id].append((await actor.send("chat", {"number": number}, to=to))["id"])
     orders: list[list[str]] = []
     ours = {one for mine in sent.values() for one in mine}
     for actor in actors:
@@ -170,9 +181,9 @@ async def it_arrives_as_it_was_sent(stage: Stage) -> None:
     base: dict[str, Any] = {"protocol": PROTOCOL, "from": owner.id, "kind": "chat"}
     whole = {
         "ts": "2026-01-01T05:30:00.50+05:30",
-        "to": [peer.id, "nobody-here", listener.id, peer.id],
-        "correlation_id": ["b", "a", "b"],
-        "context": "a/B//c/",
+        "to": [peer.id, "nobody-here", listener.id, peer.id, *(f"nobody-{number}" for number in range(20))],
+        "correlation_id": ["b", "a", "b", "e\u0301"],
+        "context": "a/B//c/e\u0301",
     }
     more = {"x-vendor": {"a": [1, 2.50, None]}, "seq": 7, "From": "x", "ünknown": "é", "received_at": None}
     call: dict[str, Any] = {
@@ -185,7 +196,7 @@ async def it_arrives_as_it_was_sent(stage: Stage) -> None:
         {**base, "to": [], "correlation_id": [], "payload": {"text": ""}},
         {**base, **whole, "payload": {"text": "hi"}},
         {**more, **base, "payload": {"text": "hi"}},
-        {**base, **more, **whole, **call},
+        {**base, **more, **whole, **call, "id": f"{fresh().upper()}-aB"},
     )
     texts = [
         json.dumps({"id": fresh(), **fields}, ensure_ascii=number % 2 == 0)
@@ -233,7 +244,15 @@ def _changes(sent: dict[str, Any], came: dict[str, Any]) -> list[tuple[str, tupl
 
 
 def _plain(value: Any) -> str:
-    """As a person would write it: numbers were read as a pair."""
-    if value is ...:
-        return "missing"
-    return str(value[1]) if isinstance(value, tuple) else repr(value)
+    """As JSON, in which two that look alike can be told apart; numbers were read as a pair."""
+    match value:
+        case builtins.Ellipsis:
+            return "missing"
+        case (_, Decimal() as number):
+            return str(number)
+        case dict():
+            return f"{{{', '.join(f'{json.dumps(name)}: {_plain(item)}' for name, item in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_plain, value))}]"
+        case _:
+            return json.dumps(value)

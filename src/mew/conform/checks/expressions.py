@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from mew.conform.checking import check
 from mew.conform.guests import somebody
-from mew.conform.passing import held_to
+from mew.conform.holding import held_to
 from mew.conform.sayings import CHAT, HELLO, Say, call, calling, request
 from mew.conform.stage import Stage
 

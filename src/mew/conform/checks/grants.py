@@ -4,8 +4,10 @@ from contextlib import suppress
 from typing import Any
 
 from mew.conform.checking import check
-from mew.conform.guests import a_guest, grant, granted, invitation, invite, somebody, somebody_new
-from mew.conform.passing import blocked, passes, refused
+from mew.conform.giving import grant, granted, revoke
+from mew.conform.guests import a_guest, invitation, invite, somebody, somebody_new
+from mew.conform.passing import passes
+from mew.conform.refusing import blocked, refused
 from mew.conform.sayings import CHAT, HELLO, PROPOSAL, REASONING, STATUS, THOUGHT, Say, call, calling, request
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered
@@ -84,18 +86,34 @@ async def nobody_grants_a_payload_that_it_lacks(stage: Stage) -> None:
 
 
 @check("grant.only-what-you-hold")
+async def nobody_grants_what_was_taken_from_it(stage: Stage) -> None:
+    """What was revoked from somebody it can give neither to another nor back to itself."""
+    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    granter = await somebody(stage, {"kind": "capability/grant"}, CHAT)
+    held = await granted(stage, owner, granter, PROPOSAL.capability, shown=PROPOSAL)
+    await revoke(stage, owner, granter, grant_id=held)
+    for whom in (recipient, granter):
+        await grant(stage, granter, whom, PROPOSAL.capability)
+        why = f"by a grant of {granter.name}, from whom it was revoked before that (§3.6.6)"
+        await blocked(stage, whom, owner, PROPOSAL, why)
+
+
+@check("grant.only-what-you-hold")
 async def nobody_invites_with_what_it_lacks(stage: Stage) -> None:
-    """Somebody invited cannot send what its inviter may not, whatever the invitation says."""
-    owner = await stage.enter("owner")
+    """Somebody invited cannot send what its inviter may not, whatever the invitation says, and whomever it names."""
+    owner, richer = await stage.enter("owner"), await a_guest(stage, CHAT, {"kind": "mcp/request"})
     inviter = await a_guest(stage, {"kind": "space/invite"}, PROPOSAL.capability, CHAT)
-    for gift in ({"kind": "mcp/request"}, {"kind": "*"}, {"kind": "mcp/*"}):
+    wide = [(somebody_new(), {"kind": kind}) for kind in ("mcp/request", "*", "mcp/*")]
+    for who, gift in (*wide, (richer.id, CHAT)):
         try:
-            role = await invite(stage, inviter, invitation(somebody_new(), CHAT, gift))
+            role = await invite(stage, inviter, invitation(who, CHAT, gift))
         except NotOffered:
             continue  # refused as a whole
         invited = await stage.join(role)
-        why = f"by an invitation with {gift} from {inviter.name}, who may not send it (§3.6.6)"
+        why = f"by an invitation of {who} with {gift} from {inviter.name}, who may not send it (§3.6.6)"
         await blocked(stage, invited, owner, call("read_file"), why)
+    invited = await stage.join(await invite(stage, inviter, invitation(somebody_new(), CHAT)))
+    await passes(stage, invited, owner, HELLO, f"having been invited with it by {inviter.name}, who holds it")
 
 
 # What a grant does.
@@ -155,7 +173,7 @@ async def granted_capabilities_are_patterns(stage: Stage) -> None:
     """What is granted is matched like any capability: by kind, by wildcard, and by what is in the payload."""
     owner, recipient = await stage.enter("owner"), await somebody(stage)
     await granted(stage, owner, recipient, calling("read_file"), shown=call("read_file"))
-    others = [call(name) for name in ("write_file", "read_file2", "read_fil", "Read_file", "")]
+    others = [call(name) for name in ("write_file", "read_file2", "read_fil", "Read_file", "read_file\n", "")]
     others += [request("tools/list"), request("tools/call"), request("resources/read", {"name": "read_file"})]
     others += [Say("mcp/proposal", call("read_file").payload), Say("mcp/request", {})]
     for say in others:

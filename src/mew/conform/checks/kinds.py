@@ -8,7 +8,6 @@ from mew.conform.guests import dismiss, invitation, somebody, somebody_new
 from mew.conform.matching import answers
 from mew.conform.observing import gateway_says
 from mew.conform.passing import arrive, shown, taken, unchanged
-from mew.conform.sayings import fresh
 from mew.conform.stage import Stage
 from mew.conform.verdicts import demand
 
@@ -37,7 +36,6 @@ async def every_kind_may_be_sent(stage: Stage) -> None:
         await owner.send("reasoning/cancel", {"reason": "error"}, **thinking),
         await owner.send("chat", {"text": "hi"}),
         await owner.send("chat/cancel", {"reason": "duplicate"}, correlation_id=[chat["id"]]),
-        await owner.send("stream/open", {"stream_id": fresh()}, to=[peer.id], correlation_id=[call["id"]]),
     ]
     await arrive(stage, owner, sent, peer)
     for kind in ("chat/acknowledge", "participant/status"):  # these may be suppressed (§3.4.1, §3.9.4)
@@ -84,7 +82,7 @@ async def every_kind_that_manages_may_be_sent(stage: Stage) -> None:
 
 @check("kind.vocabulary")
 async def a_stream_is_asked_for_and_closed(stage: Stage) -> None:
-    """`stream/request` is answered with `stream/open`, or at least delivered, and `stream/close` closes it."""
+    """`stream/request` is answered with `stream/open`, and `stream/close` is delivered."""
     owner, peer = await stage.enter_all("owner", "peer")
     asked = await owner.send("stream/request", {"direction": "upload"}, to=["gateway"])
     opened = await owner.hear(

@@ -5,7 +5,7 @@ from typing import Any, Final
 from mew.conform.cast import ROLES
 from mew.conform.checking import check
 from mew.conform.guests import somebody
-from mew.conform.passing import held_to
+from mew.conform.holding import held_to
 from mew.conform.sayings import CHAT, HELLO, Say, call, calling, request
 from mew.conform.stage import Stage
 
@@ -29,6 +29,9 @@ async def an_exact_kind_allows_nothing_else(stage: Stage) -> None:
         "cha",
         "xchat",
         "chat ",
+        "chat\n",
+        "\nchat",
+        "chat\0",
         "chat/",
         "c.*t",
         "*",
@@ -41,6 +44,7 @@ async def an_exact_kind_allows_nothing_else(stage: Stage) -> None:
         "mcp/proposals",
         "mcp/propos",
         "mcp/proposal/now",
+        "mcp/proposal\n",
         "MCP/proposal",
         "xmcp/proposal",
         "mcp",
@@ -94,7 +98,16 @@ async def a_wildcard_may_stand_anywhere(stage: Stage) -> None:
     owner = await stage.enter("owner")
     held = [*map(calling, ("*_file", "get*now", "a*b*c")), CHAT]
     passing = [HELLO, *map(call, ("read_file", "write_file", "get_it_now", "get.now", "a1b2c", "a-b-b-c"))]
-    near = ["read_files", "read_file ", "file", "xget_it_now", "get_it_now2", "get_it", "GET_now"]
+    near = [
+        "read_files",
+        "read_file ",
+        "read_file\n",
+        "file",
+        "xget_it_now",
+        "get_it_now2",
+        "get_it",
+        "GET_now",
+    ]
     near += ["a1c", "a1b", "1b2c"]
     await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=map(call, near))
 
@@ -179,7 +192,7 @@ async def a_sign_stands_for_itself(stage: Stage) -> None:
     owner = await stage.enter("owner")
     plain = ("read.me", "a+b", "f(x)", "c|d", "^e$")
     held = [*map(calling, plain), CHAT]
-    near = ("readxme", "aab", "fx", "c", "d", "e", "read.me2", "Read.me", "")
+    near = ("readxme", "read.me\n", "aab", "fx", "c", "d", "e", "read.me2", "Read.me", "")
     await held_to(
         stage,
         await somebody(stage, *held),

@@ -2,7 +2,7 @@
 
 import json
 from datetime import timedelta, timezone
-from typing import Any, Final
+from typing import Any
 
 from mew.conform.checking import check
 from mew.conform.door import open_door
@@ -11,8 +11,6 @@ from mew.conform.matching import is_kind
 from mew.conform.sayings import CHAT
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, demand
-
-_ACCEPTED: Final = range(200, 300)
 
 
 @check("http.polling-offered")
@@ -44,7 +42,7 @@ async def since_says_from_when_on(stage: Stage) -> None:
         places = [fetched.index(one["id"]) for one in sent if one["id"] in fetched]
         demand(len(places) == len(sent), f"{len(places)} of {len(sent)} sent since {told} are fetched (§5.3)")
         answer = await door.ask("GET", peer.id, peer.role, since=later.astimezone(zone))
-        if answer.status not in _ACCEPTED:
+        if not answer.is_accepted:
             raise NotOffered(f"a `since` in the future gets {answer.status}")
         early = [one for one in sent if one["id"] in answer.text]
         demand(
@@ -112,7 +110,7 @@ async def what_is_anothers_is_not_fetched(stage: Stage) -> None:
         fetched = await door.fetched(caller, since)
         shown = {one.get("id") for one in caller.received}
         for one in fetched:
-            what = private.get(str(one.get("id")))
+            what = None if one.get("id") in shown else private.get(str(one.get("id")))
             demand(what is None, f"{caller.name} fetched {what} (§5.3): {json.dumps(one)}")
             unseen = one.get("id") not in shown and one.get("from") != caller.id
             demand(not unseen, f"{caller.name} fetched what it was not shown (§5.3): {json.dumps(one)}")

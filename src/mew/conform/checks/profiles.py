@@ -5,8 +5,8 @@ from typing import Any, Final
 from mew.conform.cast import ROLES
 from mew.conform.checking import check
 from mew.conform.guests import somebody
+from mew.conform.holding import held_to
 from mew.conform.matching import same
-from mew.conform.passing import held_to
 from mew.conform.sayings import CHAT, HELLO, Say, call, request
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered

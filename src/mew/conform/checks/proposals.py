@@ -6,7 +6,8 @@ from typing import Any, Final
 from mew.conform.checking import check
 from mew.conform.guests import somebody
 from mew.conform.matching import leaves
-from mew.conform.passing import arrive, refused, shown
+from mew.conform.passing import arrive, shown
+from mew.conform.refusing import refused
 from mew.conform.sayings import CHAT
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, Violation

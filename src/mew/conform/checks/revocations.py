@@ -3,8 +3,10 @@
 from typing import Any
 
 from mew.conform.checking import check
-from mew.conform.guests import grant, granted, revoke, somebody
-from mew.conform.passing import blocked, passes, refused, shown
+from mew.conform.giving import grant, granted, revoke
+from mew.conform.guests import somebody
+from mew.conform.passing import passes, shown
+from mew.conform.refusing import blocked, refused
 from mew.conform.sayings import HELLO, PROPOSAL, REASONING, STATUS, THOUGHT, Say, call, calling, request
 from mew.conform.stage import Stage
 
@@ -27,15 +29,19 @@ async def a_grant_is_revoked_by_the_id_of_its_envelope(stage: Stage) -> None:
         await blocked(stage, recipient, owner, gone, "after the grant of it was revoked (§3.6.2)")
         for kept in (*held.values(), HELLO):
             await passes(stage, recipient, owner, kept, "after another grant than the one of it was revoked")
+    await stage.rejoin(recipient)
+    for say in (PROPOSAL, REASONING, STATUS):
+        await blocked(stage, recipient, owner, say, "after it was revoked, having connected again (§3.6.2)")
 
 
 @check("grant.id-is-grant-id")
 async def only_the_grant_of_that_id_is_revoked(stage: Stage) -> None:
-    """Of two grants of the same the other stays; an id that is no grant's, or another's grant, takes nothing."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    """Of two grants of the same the other stays; an id of no grant, or of another's, takes nothing from anyone else."""
+    owner, recipient, other = await stage.enter("owner"), await somebody(stage), await somebody(stage)
     first = await granted(stage, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
     second = await grant(stage, owner, recipient, PROPOSAL.capability)
-    for grant_id in (f"{first}x", first[:-1], first.upper(), "", "*"):
+    of_another = await granted(stage, owner, other, PROPOSAL.capability, shown=PROPOSAL)
+    for grant_id in (f"{first}x", first[:-1], first.upper(), "", "*", of_another):
         await revoke(stage, owner, recipient, grant_id=grant_id)
         await passes(stage, recipient, owner, PROPOSAL, f"after a revocation of {grant_id!r}, no grant of it")
     await revoke(stage, owner, recipient, grant_id=first)
@@ -64,7 +70,7 @@ async def a_revocation_concerns_its_recipient_alone(stage: Stage) -> None:
 
 @check("revoke.by-pattern")
 async def a_pattern_revokes_all_that_matches(stage: Stage) -> None:
-    """A revocation by pattern takes all that is inside it, from however many grants, and nothing else."""
+    """A revocation by pattern takes all that is inside it, from however many grants, and nothing else, for good."""
     owner, recipient = await stage.enter("owner"), await somebody(stage)
     reading = {"kind": "mcp/request", "payload": {"method": "resources/read"}}
     thinking = {"kind": "reasoning/thought"}
@@ -91,6 +97,28 @@ async def a_pattern_revokes_all_that_matches(stage: Stage) -> None:
             await blocked(stage, recipient, owner, say, f"after {patterns} was revoked (§3.6.2)")
         for say in held:
             await passes(stage, recipient, owner, say, f"after {patterns} was revoked, which it does not fit")
+    await stage.rejoin(recipient)
+    for patterns, gone in steps:
+        for say in gone:
+            why = f"after {patterns} was revoked, having connected again (§3.6.2)"
+            await blocked(stage, recipient, owner, say, why)
+
+
+@check("revoke.by-pattern")
+async def a_pattern_is_revoked_from_its_recipient_alone(stage: Stage) -> None:
+    """What others hold inside the pattern they keep, and who may not revoke takes nothing."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    recipient, other = await somebody(stage), await somebody(stage)
+    for whom in (recipient, other):
+        await granted(stage, owner, whom, PROPOSAL.capability, shown=PROPOSAL)
+    taking = {"recipient": recipient.id, "capabilities": [PROPOSAL.capability]}
+    await refused(stage, peer, await peer.send("capability/revoke", taking), owner)
+    await passes(stage, recipient, owner, PROPOSAL, "after a revocation by somebody who may not revoke")
+    await revoke(stage, owner, recipient, capabilities=[PROPOSAL.capability])
+    await blocked(stage, recipient, owner, PROPOSAL, "after it was revoked by its pattern (§3.6.2)")
+    for keeper in (other, peer, owner):
+        witness = peer if keeper is owner else owner
+        await passes(stage, keeper, witness, PROPOSAL, f"after it was revoked from {recipient.name}")
 
 
 @check("revoke.immediate")

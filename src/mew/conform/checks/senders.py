@@ -4,10 +4,12 @@ import json
 from typing import Any, Final
 
 from mew.conform.checking import check
-from mew.conform.guests import a_guest, grant, invitation, invite
+from mew.conform.giving import grant
+from mew.conform.guests import a_guest, invitation, invite
 from mew.conform.matching import answers, is_kind
 from mew.conform.observing import gateway_says
-from mew.conform.passing import arrive, refused, shown, unheard
+from mew.conform.passing import arrive, shown
+from mew.conform.refusing import refused, unheard
 from mew.conform.sayings import fresh
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, demand
@@ -62,11 +64,31 @@ def _near(who: str) -> tuple[Any, ...]:
     return (*cased, *near, "", None, 7, [who], {"id": who}, ...)
 
 
-async def _unheard_from(stage: Stage, speaker: Actor, name: Any, *hearers: Actor) -> None:
+async def _unheard_from(
+    stage: Stage, speaker: Actor, name: Any, *hearers: Actor, kind: str = "chat", **fields: Any
+) -> None:
     mark = fresh()
-    await speaker.send("chat", {"text": mark}, id=mark, **{"from": name})
+    await speaker.send(kind, {"text": mark}, id=mark, **{"from": name, **fields})
     said = "missing" if name is ... else json.dumps(name)
-    await unheard(stage, speaker, mark, f"an envelope of {speaker.id!r} whose `from` is {said}", *hearers)
+    what = f"a {kind} of {speaker.id!r} whose `from` is {said}"
+    await unheard(stage, speaker, mark, f"{what}, with {json.dumps(fields)}" if fields else what, *hearers)
+
+
+@check("identity.from-verified")
+async def nothing_else_in_an_envelope_excuses_its_sender(stage: Stage) -> None:
+    """Another's `from` is refused in whatever kind, addressed, as an answer, and on each connection."""
+    owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
+    asked = await owner.send("chat", {"text": "what do you say?"})
+    await shown(asked, peer)
+    shapes: tuple[dict[str, Any], ...] = (
+        {"correlation_id": [asked["id"]]},
+        {"to": [owner.id]},
+        {"to": [listener.id, peer.id], "correlation_id": [asked["id"]], "context": asked["id"]},
+    )
+    for speaker in await stage.twice(peer, owner):
+        for kind in ("chat", "mcp/request", "mcp/response", "reasoning/thought"):
+            for fields in shapes:
+                await _unheard_from(stage, speaker, owner.id, owner, listener, kind=kind, **fields)
 
 
 @check("identity.from-verified")
@@ -78,7 +100,6 @@ async def nobody_acts_in_anothers_name(stage: Stage) -> None:
         asked = await speaker.send("stream/request", request, to=["gateway"], **{"from": name})
         other = owner if speaker is peer else peer
         await stage.come_through(speaker, other)
-        await stage.settle(other, speaker)
         opened = [e for actor in (owner, peer) for e in actor.heard(is_kind("stream/open"))]
         opened = [e for e in opened if answers(e, asked)]
         demand(not opened, f"{speaker.id!r} was opened a stream as {name!r}: {opened[:1]}")
@@ -138,6 +159,9 @@ async def nobody_sends_what_is_the_gateways(stage: Stage) -> None:
         others = {owner, peer, listener} - {speaker}
         for kind in _RESERVED:
             await _refused(stage, speaker, kind, *others)
+    for fields in ({"to": [peer.id]}, {"correlation_id": [owner.welcome["id"]]}, {"context": "system"}):
+        for kind in _RESERVED[:4]:
+            await _refused(stage, owner, kind, peer, listener, **fields)
 
 
 @check("system.rejected")
@@ -151,7 +175,7 @@ async def no_capability_opens_what_is_the_gateways(stage: Stage) -> None:
             await _refused(stage, guest, kind, owner, peer)
 
 
-async def _refused(stage: Stage, speaker: Actor, kind: str, *others: Actor) -> None:
+async def _refused(stage: Stage, speaker: Actor, kind: str, *others: Actor, **fields: Any) -> None:
     payload = {"error": "none", "event": "leave", "participant": {"id": speaker.id}}
     what = f"a {kind} that {speaker.id!r} sent (§4.1)"
-    await refused(stage, speaker, await speaker.send(kind, payload), *others, what=what)
+    await refused(stage, speaker, await speaker.send(kind, payload, **fields), *others, what=what)

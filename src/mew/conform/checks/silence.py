@@ -7,9 +7,12 @@ from typing import Any, Final
 
 from mew.conform.checking import check
 from mew.conform.door import open_door
-from mew.conform.guests import a_guest, granted, revoke, somebody
+from mew.conform.fates import Fate, fate, gets_through
+from mew.conform.giving import granted, revoke
+from mew.conform.guests import a_guest, somebody
 from mew.conform.matching import is_id, leaves, refuses
-from mew.conform.passing import Fate, arrive, fate, gets_through, refused, shown
+from mew.conform.passing import arrive, shown
+from mew.conform.refusing import refused
 from mew.conform.sayings import HELLO, PROPOSAL, REASONING, Say, allows, request
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, Violation, demand
@@ -126,10 +129,14 @@ async def _cannot_be_evaded(stage: Stage, subject: Actor, listener: Actor, owner
     await _kept_back(
         stage, subject, HELLO, listener, owner, f"{why}; it sent a participant/resume for itself"
     )
-    with suppress(NotOffered):
+    await _refused_over_http(stage, subject, why)
+
+
+async def _refused_over_http(stage: Stage, subject: Actor, why: str) -> None:
+    with suppress(NotOffered):  # there is no such way round
         door = await open_door(stage)
         answer = await door.post(subject, {"kind": HELLO.kind, "payload": HELLO.payload})
-        demand(answer.status >= 400, f"{why}; over HTTP its chat was accepted with {answer.status}")
+        demand(not answer.is_accepted, f"{why}; over HTTP its chat was accepted with {answer.status}")
 
 
 @check("pause.timeout")
@@ -217,6 +224,7 @@ async def who_was_shut_down_is_refused_until_it_rejoins(stage: Stage) -> None:
                 await _refused_or_closed(stage, connection, say, listener, owner, why)
             if connection.is_closed or await _came_back(stage, owner, connection):
                 break
+    await _refused_over_http(stage, subject, why)
     demand(
         await gets_through(bystander, listener) and await gets_through(owner, listener),
         f"{subject.name} was shut down, and another is refused",

@@ -4,17 +4,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mew.conform.checking import check
-from mew.conform.guests import (
-    enter_elsewhere,
-    grant,
-    granted,
-    invitation,
-    invite,
-    revoke,
-    somebody_new,
-)
+from mew.conform.giving import grant, granted, revoke
+from mew.conform.guests import invitation, invite, somebody_new
 from mew.conform.matching import answers, events, is_id, is_kind, joins, leaves, listed
-from mew.conform.passing import blocked, passes, refused, shown, unseen
+from mew.conform.passing import passes, shown
+from mew.conform.refusing import blocked, refused, unseen
 from mew.conform.sayings import HELLO, PROPOSAL, REASONING, STATUS, Say, call, fresh
 from mew.conform.stage import Stage
 from mew.conform.streaming import opened
@@ -28,7 +22,7 @@ _FORGET: Final = Say("participant/forget", {"direction": "oldest", "entries": 1}
 async def spaces_are_told_apart_by_their_name(stage: Stage) -> None:
     """Who names one space in the URL is in that one, and who names another is in the other."""
     owner, listener = await stage.enter_all("owner", "listener")
-    there, away = await enter_elsewhere(stage, "owner"), await enter_elsewhere(stage, "peer")
+    there, away = await _enter_elsewhere(stage, "owner"), await _enter_elsewhere(stage, "peer")
     for strangers, newcomer in (((listener.id,), away), ((away.id,), await stage.enter("proposer"))):
         both = [who for who in strangers if who in listed(newcomer.welcome)]
         demand(not both, f"the welcome of {newcomer.name} lists {both}, who is in another space")
@@ -45,11 +39,11 @@ async def spaces_are_told_apart_by_their_name(stage: Stage) -> None:
 async def each_space_has_its_own_participants(stage: Stage) -> None:
     """Welcome and presence name who is in this space, also where somebody is in both."""
     owner, peer = await stage.enter_all("owner", "peer")
-    there = await enter_elsewhere(stage, "owner")
+    there = await _enter_elsewhere(stage, "owner")
     listener = await stage.enter("listener")
     await stage.settle(peer, owner)
     before = events(owner.received, peer.id)
-    away = await enter_elsewhere(stage, "peer")  # who is in the first as well
+    away = await _enter_elsewhere(stage, "peer")  # who is in the first as well
     await there.hear(joins(away.id), f"a join of {away.id}, though it was in another space before")
     await stage.settle(owner, listener)
     await _settle_in_each(stage, (listener, owner), (away, there))
@@ -73,7 +67,7 @@ async def each_space_has_its_own_participants(stage: Stage) -> None:
 @check("space.own-participants")
 async def removed_from_one_space_is_still_in_the_other(stage: Stage) -> None:
     """Somebody invited to two spaces and kicked from one stays in the other."""
-    owner, there = await stage.enter("owner"), await enter_elsewhere(stage, "owner")
+    owner, there = await stage.enter("owner"), await _enter_elsewhere(stage, "owner")
     assert stage.cast.elsewhere is not None
     who = somebody_new()
     role = await invite(stage, owner, invitation(who))
@@ -93,7 +87,7 @@ async def removed_from_one_space_is_still_in_the_other(stage: Stage) -> None:
 async def each_space_has_its_own_capabilities(stage: Stage) -> None:
     """What somebody holds in one space, or is granted there, allows it nothing in the other."""
     owner, peer = await stage.enter_all("owner", "peer")
-    there, away = await enter_elsewhere(stage, "owner"), await enter_elsewhere(stage, "peer")
+    there, away = await _enter_elsewhere(stage, "owner"), await _enter_elsewhere(stage, "peer")
     for say in (call("read_file"), PROPOSAL, REASONING):
         await passes(stage, peer, owner, say, "in the space where it holds that")
         await blocked(stage, away, there, say, f"though it may elsewhere: here {away.id} may chat (§3.6)")
@@ -114,7 +108,7 @@ async def each_space_has_its_own_capabilities(stage: Stage) -> None:
 async def nothing_crosses_from_one_space_to_another(stage: Stage) -> None:
     """Envelopes and errors stay in their space, also where `to` names somebody of the other."""
     owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
-    there, away = await enter_elsewhere(stage, "owner"), await enter_elsewhere(stage, "peer")
+    there, away = await _enter_elsewhere(stage, "owner"), await _enter_elsewhere(stage, "peer")
     rooms = (((owner, peer), (there, away)), ((there, away), (owner, peer, listener)))
     for (speaker, fellow), strangers in rooms:
         addressed: tuple[Any, ...] = (..., [], [fellow.id], [one.id for one in strangers], [listener.id])
@@ -137,7 +131,7 @@ async def nothing_crosses_from_one_space_to_another(stage: Stage) -> None:
 async def no_stream_crosses_from_one_space_to_another(stage: Stage) -> None:
     """What is written to a stream arrives in its own space, also where the other has a stream as well."""
     owner, peer = await stage.enter_all("owner", "peer")
-    there, away = await enter_elsewhere(stage, "owner"), await enter_elsewhere(stage, "peer")
+    there, away = await _enter_elsewhere(stage, "owner"), await _enter_elsewhere(stage, "peer")
     try:
         streams = [await opened(stage, writer) for writer in (owner, there)]
     except Violation as error:
@@ -157,7 +151,7 @@ async def no_stream_crosses_from_one_space_to_another(stage: Stage) -> None:
 @check("space.rules-in-each")
 async def the_rules_hold_in_every_space(stage: Stage) -> None:
     """In the second space, too, what is allowed is delivered to all, and what is not is refused."""
-    there, away = await enter_elsewhere(stage, "owner"), await enter_elsewhere(stage, "peer")
+    there, away = await _enter_elsewhere(stage, "owner"), await _enter_elsewhere(stage, "peer")
     for say in (call("read_file"), PROPOSAL, REASONING, STATUS, HELLO, PROPOSAL):
         if say is HELLO:
             await passes(stage, away, there, say, "in the second space, where it holds that")
@@ -170,6 +164,22 @@ async def the_rules_hold_in_every_space(stage: Stage) -> None:
         await unseen(stage, away, await away.send("chat", {"text": "hi"}, **fields), there)
     for to in ([], [there.id], [there.id, away.id]):
         await shown(await away.send("chat", {"text": "hi"}, to=to), there)
+
+
+async def _enter_elsewhere(stage: Stage, name: str) -> Actor:
+    """Connect in this role to the second space, and hear the welcome.
+
+    Raises:
+        NotOffered: the kit was told of none, or has no token for the role there.
+    """
+    elsewhere = stage.cast.elsewhere
+    if elsewhere is None:
+        raise NotOffered("the kit was told of no second space")
+    if name not in elsewhere.roles:
+        raise NotOffered(f"the kit has no token for the role {name!r} in the second space")
+    role = elsewhere.roles[name]
+    there = replace(role, name=f"{name} elsewhere", id=role.id or name)
+    return await stage.join(there, space=elsewhere.space)
 
 
 async def _settle_in_each(stage: Stage, *spaces: tuple[Actor, ...]) -> None:

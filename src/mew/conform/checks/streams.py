@@ -6,7 +6,8 @@ from typing import Any, Final
 from mew.conform.checking import check
 from mew.conform.guests import somebody
 from mew.conform.matching import answers, is_kind
-from mew.conform.passing import arrive, refused, shown, unheard
+from mew.conform.passing import arrive, shown
+from mew.conform.refusing import refused, unheard
 from mew.conform.sayings import CHAT, fresh
 from mew.conform.stage import Stage
 from mew.conform.streaming import Stream, open_of, opened
@@ -18,7 +19,7 @@ _DONE: Final = frozenset({"complete", "completed", "done", "finished", "normal",
 
 @check("stream.opened")
 async def a_request_is_answered_with_a_stream(stage: Stage) -> None:
-    """Every stream/request is answered by the gateway, once, with a stream id that no stream had before."""
+    """Every stream/request is answered by the gateway, once, with a stream id that no open stream has."""
     owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
     people = {owner.id, peer.id, listener.id}
     ids: set[str] = set()
@@ -29,11 +30,12 @@ async def a_request_is_answered_with_a_stream(stage: Stage) -> None:
             demand(sender not in people, f"a stream/open comes from the gateway, this one from {sender!r}")
             demand(
                 stream.id not in ids,
-                f"a stream/open names {stream.id!r}, as one for another stream did before",
+                f"a stream/open names {stream.id!r}, as one for another stream did that is open",
             )
             ids.add(stream.id)
             if turn % 2:
-                await stream.close()
+                await stream.close()  # and its id may be given again (§3.10.2)
+                ids.remove(stream.id)
             await stage.settle(actor, listener)
             await stage.settle(listener, actor)
             times = _times_opened(actor, stream.request)
@@ -141,7 +143,7 @@ async def _ended(stage: Stage, stream: Stream, *hearers: Actor) -> None:
 
 @check("stream.close-terminates")
 async def a_closed_stream_is_gone(stage: Stage) -> None:
-    """A closed stream is in no welcome, and its frames reach no one; one beside it goes on."""
+    """A closed stream is in no welcome, and its frames reach no one; one beside it goes on, whoever else leaves."""
     owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
     doomed, lasting = await opened(stage, owner), await opened(stage, owner)
     await doomed.carries("one", peer, listener)
@@ -153,6 +155,8 @@ async def a_closed_stream_is_gone(stage: Stage) -> None:
         doomed.id not in _values(newcomer.welcome),
         f"the welcome of a newcomer has the stream {doomed.id!r}, which was closed",
     )
+    await stage.rejoin(newcomer)
+    await lasting.carries("three", peer, listener)
     await _ended(stage, doomed, peer, listener, newcomer)
 
 
@@ -231,10 +235,12 @@ async def the_gateway_names_the_stream_that_it_closes(stage: Stage) -> None:
 @check("stream.close-either-side")
 async def the_gateway_may_close_a_stream(stage: Stage) -> None:
     """A stream/close of the gateway is its own word, about the stream that it ends and no other."""
+    other = await opened(stage, await stage.enter("owner"))
     stream, closed = await _left_behind(stage)
     demand(closed.get("from") != stream.actor.id, "a stream/close was made in the name of one who is gone")
     named = (closed.get("payload") or {}).get("stream_id", stream.id)
     demand(named == stream.id, f"the owner of stream {stream.id!r} is gone, and {named!r} was closed")
+    await other.carries("this goes on", await stage.enter("peer"))
 
 
 @check("stream.close-reason")

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from mew.conform.checking import check
-from mew.conform.guests import grant, somebody
+from mew.conform.giving import grant
+from mew.conform.guests import somebody
 from mew.conform.matching import is_id, is_kind, refuses, same
 from mew.conform.sayings import CHAT, Say, call, fresh
 from mew.conform.stage import Stage
-from mew.conform.verdicts import NotOffered, demand
+from mew.conform.verdicts import NotOffered, Violation, demand
 from mew.conform.wire import Actor
 
 _VIOLATIONS: Final = (
@@ -97,12 +99,14 @@ async def a_notice_shows_nothing_of_it(stage: Stage) -> None:
     sent = await listener.send(
         "mcp/request", {"method": "tools/call", "params": {"name": secret}}, to=[peer.id]
     )
-    error = await _told(listener, sent)
-    await stage.settle(listener, owner, peer)
+    error: dict[str, Any] = {}
+    with suppress(Violation):  # which is another requirement
+        error = await _told(listener, sent)
+    await stage.come_through(listener, owner, peer)
     notices = 0
     for other in (owner, peer):
         demand(
-            not other.heard(is_id(str(error.get("id")))),
+            not other.heard(is_id(error.get("id", ...))),
             f"{other.name} received the very system/error that is for {listener.name} (§3.8.2); "
             "a notice for others is an envelope of its own (§5.4)",
         )

@@ -6,9 +6,11 @@ from typing import Any, Final, TypeVar
 
 from mew.conform.cast import ROLES, Role
 from mew.conform.checking import check
-from mew.conform.guests import grant, granted, newcomer, revoke, somebody
+from mew.conform.giving import grant, granted, revoke
+from mew.conform.guests import newcomer, somebody
 from mew.conform.matching import is_kind, leaves, listed, part
-from mew.conform.passing import blocked, passes, shown, unseen
+from mew.conform.passing import passes, shown
+from mew.conform.refusing import blocked, unseen
 from mew.conform.sayings import CHAT, HELLO, PROPOSAL, REASONING, STATUS, allows, call, request
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, demand
@@ -107,6 +109,9 @@ async def the_welcome_lists_the_others(stage: Stage) -> None:
     owner, peer = await stage.enter_all("owner", "peer")
     guest, gone = await somebody(stage), await somebody(stage)
     given = {owner: ROLES["owner"][0], peer: ROLES["peer"][0], guest: (CHAT,)}
+    for name in ("proposer", "reader", "granter"):
+        if name in stage.cast.roles:
+            given[await stage.enter(name)] = ROLES[name][0]
     with suppress(NotOffered):
         await granted(stage, owner, guest, PROPOSAL.capability, shown=PROPOSAL)
         given[guest] = (CHAT, PROPOSAL.capability)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.verdicts import Violation
 
 from .company import Company, Traits
-from .matching import about, both, is_kind, payload_of, to_of
+from .matching import about, both, payload_of, to_of
 from .stage import ParticipantStage
 from .worker import INITIALIZE
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Test", "about", "both", "causes", "is_kind", "payload_of", "to_of", "word_in"]
+__all__ = ["Test", "about", "both", "causes", "payload_of", "to_of", "word_in"]
 
 Envelope = Mapping[str, Any]
 Test = Callable[[Envelope], bool]
@@ -23,10 +23,6 @@ def causes(envelope: Envelope) -> Sequence[Any]:
 
 def to_of(envelope: Envelope) -> Sequence[Any]:
     return _listed(envelope.get("to"))
-
-
-def is_kind(*kinds: str) -> Test:
-    return lambda envelope: envelope.get("kind") in kinds
 
 
 def about(*sent: Envelope) -> Test:

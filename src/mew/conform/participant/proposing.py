@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.verdicts import NotOffered
 
-from .matching import about, both, causes, is_kind, payload_of
+from .matching import about, both, causes, payload_of
 from .scenes import fresh_word
 from .stage import ParticipantStage
 

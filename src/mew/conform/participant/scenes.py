@@ -5,9 +5,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.verdicts import NotOffered, Violation
 
-from .matching import about, both, is_kind
+from .matching import about, both
 from .stage import ParticipantStage
 
 __all__ = [

@@ -12,12 +12,13 @@ from typing import Any, Final
 import aiohttp
 
 from mew.conform.handshake import open_connection
+from mew.conform.matching import is_kind
 from mew.conform.verdicts import NotOffered, Transcript, Violation
 from mew.conform.wire import PROTOCOL, Actor, Fits
 
 from .company import Company
 from .frames import Frame
-from .matching import Test, about, both, causes, is_kind, payload_of
+from .matching import Test, about, both, causes, payload_of
 from .prompts import Call
 from .worker import Worker
 

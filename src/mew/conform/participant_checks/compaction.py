@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import both, causes, is_kind, payload_of, word_in
+from mew.conform.participant.matching import both, causes, payload_of, word_in
 from mew.conform.participant.scenes import calm, clear, count_of, every, feed, fresh_word, needs_memory
 from mew.conform.participant.stage import ParticipantStage
 from mew.conform.verdicts import NotOffered, demand

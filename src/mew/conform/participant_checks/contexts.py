@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, is_kind
+from mew.conform.participant.matching import about, both
 from mew.conform.participant.scenes import fresh_word, lull, needs_responses, pause, resume, time_of_answer
 from mew.conform.participant.stage import ParticipantStage
 from mew.conform.verdicts import NotOffered, demand

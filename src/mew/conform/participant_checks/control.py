@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
 from mew.conform.participant.frames import Frame
-from mew.conform.participant.matching import about, both, causes, is_kind, payload_of
+from mew.conform.participant.matching import about, both, causes, payload_of
 from mew.conform.participant.scenes import (
     PASSES,
     calm,

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
 from mew.conform.participant.frames import Way, stream_of
-from mew.conform.participant.matching import about, both, causes, is_kind, payload_of, word_in
+from mew.conform.participant.matching import about, both, causes, payload_of, word_in
 from mew.conform.participant.proposing import propose
 from mew.conform.participant.scenes import feed, messages, since, time_of_answer
 from mew.conform.participant.stage import ParticipantStage

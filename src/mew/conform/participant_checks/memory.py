@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, is_kind, payload_of, word_in
+from mew.conform.participant.matching import about, both, payload_of, word_in
 from mew.conform.participant.scenes import (
     calm,
     clear,

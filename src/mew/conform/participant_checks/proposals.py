@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, causes, is_kind, payload_of, word_in
+from mew.conform.participant.matching import about, both, causes, payload_of, word_in
 from mew.conform.participant.proposing import Proposed, propose
 from mew.conform.participant.scenes import every, fresh_word, some
 from mew.conform.participant.stage import ParticipantStage

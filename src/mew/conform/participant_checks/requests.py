@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, causes, is_kind, payload_of, to_of
+from mew.conform.participant.matching import about, both, causes, payload_of, to_of
 from mew.conform.participant.scenes import effect, fresh_word, needs_mcp, needs_responses
 from mew.conform.participant.stage import ParticipantStage
 from mew.conform.participant.worker import INITIALIZE

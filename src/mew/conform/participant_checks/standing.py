@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, causes, is_kind, payload_of, to_of
+from mew.conform.participant.matching import about, both, causes, payload_of, to_of
 from mew.conform.participant.scenes import fresh_word, needs_responses, some
 from mew.conform.participant.stage import ParticipantStage
 from mew.conform.verdicts import NotOffered, demand
@@ -94,7 +95,7 @@ async def it_knows_who_is_there(stage: ParticipantStage) -> None:
     await stage.actor("owner")
     await stage.answer(await stage.request("ping", by="reviewer"))
     if "request" not in stage.company.prompts.said:
-        return
+        raise NotOffered("the kit was not told what makes it call the worker (the prompt 'request')")
     await _turns_to(stage)
     await stage.leave("worker")
     left = stage.never(

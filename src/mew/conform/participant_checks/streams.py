@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
 from mew.conform.participant.frames import Frame, Way, stream_of
-from mew.conform.participant.matching import causes, is_kind, payload_of
+from mew.conform.participant.matching import causes, payload_of
 from mew.conform.participant.scenes import every, some
 from mew.conform.participant.stage import ParticipantStage
 from mew.conform.verdicts import NotOffered, demand

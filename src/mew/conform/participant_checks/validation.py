@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from mew.conform.matching import is_kind
 from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, causes, is_kind, payload_of
+from mew.conform.participant.matching import about, both, causes, payload_of
 from mew.conform.participant.prompts import Call
 from mew.conform.participant.scenes import effect, fresh_word, needs_responses
 from mew.conform.participant.stage import ParticipantStage
