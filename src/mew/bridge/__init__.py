@@ -2,5 +2,6 @@
 
 - `into/`   an MCP server becomes a participant: `mew bridge`
 - `out/`    a space becomes an MCP server for a host: `mew mcp`
-- `wrap`    both around one server, with a gateway in between: `mew wrap`
+- `wrapping/` both around one server, with a gateway in between: `mew wrap`
+- `hosts/`  the configuration of MCP hosts: `mew mcp install`
 """

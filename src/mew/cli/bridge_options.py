@@ -1,0 +1,104 @@
+"""What the options of `mew bridge` say about a server: how to start it, or where it is."""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from mew.bridge.into.settings import Command, Endpoint
+from mew.protocol.visible import visible
+
+from .where import Failed
+
+__all__ = ["read_root", "read_server"]
+
+_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:.+")
+_OURS: Final = "MEW_"
+
+
+def read_server(
+    words: Sequence[str],
+    *,
+    env: Sequence[str],
+    cwd: Path | None,
+    headers: Sequence[str],
+    environ: Mapping[str, str],
+) -> Command | Endpoint:
+    """
+    Raises:
+        Failed: there is no server in it, or an option that it cannot have; no value is shown.
+    """
+    if not words:
+        raise Failed("which server? give a URL, or a command after --, as in: mew bridge -- mcp-server-time")
+    if len(words) == 1 and words[0].startswith(("http://", "https://")):
+        if env or cwd is not None:
+            raise Failed("--env and --cwd are for a server that is started here, not for one at a URL")
+        return Endpoint(url=_url(words[0]), headers=dict(_header(written, environ) for written in headers))
+    if headers:
+        raise Failed("--header is for a server at a URL, and not for one that is started here; use --env")
+    if cwd is not None and not cwd.is_dir():
+        raise Failed(f"--cwd: there is no folder {cwd}")
+    environment = dict(_variable(written, environ) for written in env)
+    _find(words[0], environment.get("PATH", environ.get("PATH")), cwd)
+    return Command(program=words[0], arguments=words[1:], environment=environment, directory=cwd)
+
+
+def read_root(written: str) -> str:
+    """A URI; that of a folder where it is a path."""
+    return written if _URI.fullmatch(written) else Path(written).absolute().as_uri()
+
+
+def _url(written: str) -> str:
+    try:
+        parts = urlsplit(written)
+        is_good = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good = False
+    else:
+        if parts.username or parts.password:
+            raise Failed(
+                "a user or password in the URL of the server: give it with --header, from a variable"
+            )
+    if not is_good:
+        raise Failed("that is not the URL of a server; it looks like https://example.org/mcp")
+    return written
+
+
+def _variable(written: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    name, mark, value = written.partition("=")
+    if not name:
+        raise Failed("--env: expected NAME=VALUE, or NAME")
+    if name.upper().startswith(_OURS):
+        raise Failed(f"--env {visible(name)}: variables of ours are not passed on to a server")
+    if not mark and name not in environ:
+        raise Failed(f"--env {visible(name)}: there is no such variable here; give it a value with =")
+    return name, value if mark else environ[name]
+
+
+def _header(written: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    name, mark, value = written.partition(":")
+    name = name.strip()
+    if not mark or not _HEADER.fullmatch(name):
+        raise Failed("--header: expected 'NAME: VALUE'")
+
+    def known(match: re.Match[str]) -> str:
+        if match[1] not in environ:
+            raise Failed(f"--header {name}: there is no variable {visible(match[1])} here")
+        return environ[match[1]]
+
+    filled = _VARIABLE.sub(known, value).strip()
+    if not filled.isascii() or not filled.isprintable():
+        raise Failed(f"--header {name}: its value has characters that a header cannot have")
+    return name, filled
+
+
+def _find(program: str, path: str | None, cwd: Path | None) -> None:
+    """Complain early: what a system says of a program that is not there names the wrong thing as often as not."""
+    has_folder = "/" in program or "\\" in program
+    found = (cwd or Path()) / program if has_folder else None
+    if shutil.which(program if found is None else str(found), path=path) is None:
+        raise Failed(f"there is no program {visible(program)} to start; is it installed?")
