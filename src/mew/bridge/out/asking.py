@@ -1,0 +1,216 @@
+"""Asks the participants of a space what they offer, and again when that may have changed.
+
+Everyone is asked at once, and whoever does not answer delays nobody. Who leaves even the first question unanswered is
+asked nothing more until it says that it lists something: people do not answer MCP requests.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from mew.client.client import Client
+from mew.client.errors import MewError, Unanswered
+from mew.protocol.envelope import Envelope
+from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Welcome
+from mew.protocol.visible import named, visible
+
+from .listings import What, listed, valid
+from .permits import Permit, Permits
+
+__all__ = ["Inquiry"]
+
+_log = logging.getLogger(__name__)
+
+_ANSWER_S: Final = 20.0
+_START_S: Final = 1.0
+_START_OF_ONE_S: Final = 20.0  # its server may have to be fetched first
+_PARTICIPANTS_MAX: Final = 512
+_HEARD: Final = (Kind.PRESENCE, Kind.WELCOME, Kind.MCP_REQUEST, Kind.MCP_RESPONSE)
+_CHANGES: Final[dict[str, tuple[What, ...]]] = {
+    "notifications/tools/list_changed": (What.TOOLS,),
+    "notifications/resources/list_changed": (What.RESOURCES, What.TEMPLATES),
+    "notifications/prompts/list_changed": (What.PROMPTS,),
+}
+
+
+@dataclass
+class _Asked:
+    """One participant: what is still to be asked of it, and what it said."""
+
+    wanted: set[What] = field(default_factory=lambda: set(What))
+    said: dict[What, list[dict[str, Any]]] = field(default_factory=dict)
+    is_asking: bool = False
+    is_overheard: bool = False
+    """We may not ask it for its tools, and know what others asked it."""
+    is_waited_for: bool = False
+    """It was here when we came, and so is expected in the first listing."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.is_asking or len(self.wanted) > 0
+
+
+class Inquiry:
+    """What each participant lists, as last said. `changed` is told when that, or what we may do with it, changes."""
+
+    def __init__(self, me: Client, only: str | None, changed: Callable[[], None]) -> None:
+        """With `only`, nobody else is asked."""
+        self._me = me
+        self._only = only
+        self._changed = changed
+        self._asked: dict[str, _Asked] = {}
+        self.permits = Permits(me.capabilities)
+        """What we may do with what they offer."""
+        self._tasks: asyncio.TaskGroup | None = None
+        self._moved = asyncio.Event()
+        self._is_begun = False
+        start_s = _START_S if only is None else _START_OF_ONE_S
+        self._start_by_s = asyncio.get_running_loop().time() + start_s
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop, connection = asyncio.get_running_loop(), self._me.connection
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                connection.listen(self._listen, _HEARD)
+                self._reconcile()
+                for asked in self._asked.values():
+                    asked.is_waited_for = True
+                self._is_begun = True
+                self._moved.set()
+                await loop.create_future()
+        finally:
+            connection.unlisten(self._listen)
+
+    async def settled(self) -> None:
+        """Return when those who were here first have said what they offer, or have had the time to since we came."""
+        try:
+            async with asyncio.timeout_at(self._start_by_s):
+                while not self._is_settled():
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            return
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        """Those who may offer something, by name."""
+        return tuple(sorted(self._asked))
+
+    def said(self, participant: str, what: What) -> list[dict[str, Any]] | None:
+        """What it lists; None where it has not said."""
+        asked = self._asked.get(participant)
+        return None if asked is None else asked.said.get(what)
+
+    def _is_settled(self) -> bool:
+        if not self._is_begun or (self._only is not None and self._only not in self._asked):
+            return False
+        return not any(asked.is_waited_for and asked.is_busy for asked in self._asked.values())
+
+    def _listen(self, envelope: Envelope, payload: Any) -> None:
+        match payload:
+            case Presence():
+                self._reconcile()
+            case Welcome():
+                self._welcomed()
+            case McpRequest(id=request_id, method=method) if request_id is UNSET and method in _CHANGES:
+                if not envelope.to or self._me.id in envelope.to:
+                    self._want(envelope.sender, _CHANGES[method])
+            case McpResponse():
+                asked = self._asked.get(envelope.sender)
+                if asked is not None and asked.is_overheard:
+                    self._want(envelope.sender, (What.TOOLS,))
+
+    def _welcomed(self) -> None:
+        self._reconcile()
+        if self._me.capabilities != self.permits.held:
+            self.permits = Permits(self._me.capabilities)
+            for participant, asked in self._asked.items():
+                self._want(
+                    participant, (what for what in What if what not in asked.said or asked.is_overheard)
+                )
+            self._changed()
+
+    def _reconcile(self) -> None:
+        here = [who for who in self._me.participants if who != self._me.id and self._only in (None, who)]
+        gone = [who for who in self._asked if who not in here]
+        for who in gone:
+            del self._asked[who]
+        if gone:
+            self._changed()
+        for who in here[:_PARTICIPANTS_MAX]:
+            if who not in self._asked:
+                self._asked[who] = _Asked(is_waited_for=self._only is not None)
+                self._want(who, What)
+        self._moved.set()
+
+    def _want(self, participant: str, whats: Iterable[What]) -> None:
+        asked = self._asked.get(participant)
+        if asked is None or self._tasks is None:
+            return
+        asked.wanted.update(whats)
+        if asked.wanted and not asked.is_asking:
+            asked.is_asking = True
+            self._tasks.create_task(self._ask(participant, asked))
+
+    async def _ask(self, participant: str, asked: _Asked) -> None:
+        try:
+            await self._ask_first(participant, asked)
+            while asked.wanted:
+                whats, asked.wanted = asked.wanted, set()
+                await asyncio.gather(*[self._learn(participant, asked, what) for what in whats])
+        except Unanswered:
+            asked.wanted.clear()
+        except MewError as error:
+            asked.wanted.clear()
+            _log.warning("what %s offers is not known: %s", named(participant), visible(str(error)))
+        finally:
+            asked.is_asking = False
+            self._moved.set()
+
+    async def _ask_first(self, participant: str, asked: _Asked) -> None:
+        """One question, where nothing was ever answered: there may be nobody who answers."""
+        if not asked.said:
+            for what in What:
+                if what in asked.wanted and self._may_ask(participant, what):
+                    asked.wanted.discard(what)
+                    await self._learn(participant, asked, what)
+                    return
+
+    async def _learn(self, participant: str, asked: _Asked, what: What) -> None:
+        if self.permits.of(participant, what.use) is Permit.NONE:
+            said: list[dict[str, Any]] = []
+        elif self._may_ask(participant, what):
+            asked.is_overheard = asked.is_overheard and what is not What.TOOLS
+            said = await listed(self._me, participant, what, within_s=_ANSWER_S)
+        else:
+            asked.is_overheard = asked.is_overheard or what is What.TOOLS
+            said = self._overheard(participant) if what is What.TOOLS else []
+        if asked.said.get(what) != said:
+            asked.said[what] = said
+            if self._asked.get(participant) is asked:
+                self._changed()
+
+    def _may_ask(self, participant: str, what: What) -> bool:
+        if self.permits.of(participant, what.use) is Permit.NONE:
+            return False
+        payload = {"jsonrpc": "2.0", "id": 0, "method": what.listing, "params": {}}
+        return self._me.can_send(Kind.MCP_REQUEST, payload, to=participant)
+
+    def _overheard(self, participant: str) -> list[dict[str, Any]]:
+        """Its tools, as far as anybody was seen to ask for them."""
+        tools = [
+            {
+                "name": tool.name,
+                "inputSchema": tool.input_schema,
+                **({"description": tool.description} if tool.description is not None else {}),
+                **({"outputSchema": tool.output_schema} if tool.output_schema is not None else {}),
+                **({"annotations": tool.annotations} if tool.annotations else {}),
+            }
+            for tool in self._me.catalogue.tools(participant)
+        ]
+        return valid(participant, What.TOOLS, tools)

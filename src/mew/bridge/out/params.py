@@ -1,0 +1,67 @@
+"""PURE. Params and results on their way through: what belongs to the connection with the host stays there."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+__all__ = ["News", "finished", "inward", "with_news"]
+
+_OF_THE_HOST: Final = ("requestState", "inputResponses")
+_RESERVED: Final = "io.modelcontextprotocol/"
+_PROGRESS: Final = "progressToken"
+_SERVER: Final = f"{_RESERVED}serverInfo"
+_LOG_LEVEL: Final = f"{_RESERVED}logLevel"
+# The same for all: a proposal of the same call is the same proposal.
+_PROGRESS_OF_PROPOSALS: Final = "mew"
+_CACHED: Final = frozenset(
+    {"tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list"}
+)
+
+
+def inward(params: Mapping[str, Any], **replaced: str) -> dict[str, Any]:
+    """What a participant is asked: as the host asked, with the participant's own names.
+
+    Left out is what is between the host and us: the state of a retry, the token of its progress, who it is.
+    """
+    asked = {name: value for name, value in params.items() if name not in _OF_THE_HOST} | replaced
+    meta = asked.pop("_meta", None)
+    if isinstance(meta, Mapping):
+        kept = {
+            key: value for key, value in meta.items() if key != _PROGRESS and not key.startswith(_RESERVED)
+        }
+        if kept:
+            asked["_meta"] = kept
+    return asked
+
+
+class News(NamedTuple):
+    """What a host wants to hear while a call is under way: how far it is, and lines of the log from a level on."""
+
+    progress: bool = False
+    level: str | None = None
+
+
+def with_news(params: dict[str, Any], news: News, *, proposed: bool) -> dict[str, Any]:
+    """What is asked or proposed, so that whoever carries it out tells that. A request has a token of its own."""
+    meta = {
+        **({_PROGRESS: _PROGRESS_OF_PROPOSALS} if proposed and news.progress else {}),
+        **({_LOG_LEVEL: news.level} if news.level is not None else {}),
+    }
+    return {**params, "_meta": {**params.get("_meta", {}), **meta}} if meta else params
+
+
+def finished(
+    method: str, result: Mapping[str, Any], server: Mapping[str, Any], *, is_modern: bool
+) -> dict[str, Any]:
+    """A result as a host of its generation expects it. Whatever a participant called it, it is complete.
+
+    So nobody in a space can make a host ask its user something by answering that input is required.
+    """
+    told = {name: value for name, value in result.items() if name != "resultType"}
+    if not is_modern:
+        return told
+    meta = told.get("_meta")
+    told["resultType"] = "complete"
+    told["_meta"] = {**(meta if isinstance(meta, Mapping) else {}), _SERVER: server}
+    if method in _CACHED:
+        told = {"ttlMs": 0, "cacheScope": "private", **told}
+    return told
