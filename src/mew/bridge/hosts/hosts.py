@@ -1,0 +1,88 @@
+"""PURE. The MCP hosts we know, and where each keeps the servers it starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+__all__ = ["Home", "Host", "Place", "Scope", "place_of"]
+
+_SERVERS: Final = "mcpServers"
+
+
+class Host(StrEnum):
+    """An MCP host by the name it is given on the command line."""
+
+    CLAUDE_CODE = "claude-code"
+    CLAUDE_DESKTOP = "claude-desktop"
+    CURSOR = "cursor"
+    VSCODE = "vscode"
+
+
+class Scope(StrEnum):
+    """For whom a server is: all who work in this folder, this user in this folder, or this user everywhere."""
+
+    PROJECT = "project"
+    LOCAL = "local"
+    USER = "user"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """Where files can be: the platform as Python names it, the user's home, the environment, and the folder here."""
+
+    platform: str
+    home: Path
+    folder: Path
+    environ: Mapping[str, str]
+
+    def settings(self) -> Path:
+        """The folder in which programs keep their settings, by the custom of the platform."""
+        match self.platform:
+            case "darwin":
+                return self.home / "Library" / "Application Support"
+            case "win32":
+                return self.said("APPDATA", self.home / "AppData" / "Roaming")
+            case _:
+                return self.said("XDG_CONFIG_HOME", self.home / ".config")
+
+    def said(self, variable: str, usual: Path) -> Path:
+        return Path(said) if (said := self.environ.get(variable, "")) else usual
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a host has its servers: the file, there or not, and under what they stand in it.
+
+    `is_typed`: it wants to be told that a server speaks over stdio.
+    """
+
+    file: Path
+    path: tuple[str, ...]
+    is_typed: bool = False
+
+
+def place_of(host: Host, scope: Scope, home: Home) -> Place | None:
+    """None where the host has none of this scope."""
+    match host:
+        case Host.CLAUDE_CODE:
+            return _of_claude_code(scope, home)
+        case Host.CLAUDE_DESKTOP if scope is Scope.USER:
+            return Place(home.settings() / "Claude" / "claude_desktop_config.json", (_SERVERS,))
+        case Host.CURSOR if scope is not Scope.LOCAL:
+            folder = home.home if scope is Scope.USER else home.folder
+            return Place(folder / ".cursor" / "mcp.json", (_SERVERS,))
+        case Host.VSCODE if scope is not Scope.LOCAL:
+            folder = home.settings() / "Code" / "User" if scope is Scope.USER else home.folder / ".vscode"
+            return Place(folder / "mcp.json", ("servers",), is_typed=True)
+        case _:
+            return None
+
+
+def _of_claude_code(scope: Scope, home: Home) -> Place:
+    if scope is Scope.PROJECT:
+        return Place(home.folder / ".mcp.json", (_SERVERS,), is_typed=True)
+    file = home.said("CLAUDE_CONFIG_DIR", home.home) / ".claude.json"
+    within = ("projects", str(home.folder)) if scope is Scope.LOCAL else ()
+    return Place(file, (*within, _SERVERS), is_typed=True)

@@ -1,0 +1,44 @@
+"""Where a wrapped server's space is kept: a folder as any other with a space.yaml, among the user's own state."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mew.gateway.beacon import whereabouts
+from mew.protocol.envelope import is_participant_id
+
+__all__ = ["running_wraps", "wrap_file"]
+
+_FILE: Final = "space.yaml"
+
+
+def wrap_file(name: str, environ: Mapping[str, str]) -> Path:
+    """The space.yaml of the server that is wrapped under this name, there or not.
+
+    Raises:
+        ValueError: no server can have this name, or the system does not say where this user's home is.
+    """
+    if not is_participant_id(name):
+        raise ValueError(f"{name!r} is no name of a wrapped server")
+    return _wraps_folder(environ) / name / _FILE
+
+
+def running_wraps(environ: Mapping[str, str]) -> list[str]:
+    """The names of the servers that are wrapped at this moment, in order."""
+    try:
+        found = sorted(_wraps_folder(environ).glob(f"*/{_FILE}"))
+    except (OSError, ValueError):
+        return []
+    return [file.parent.name for file in found if whereabouts(file) is not None]
+
+
+def _wraps_folder(environ: Mapping[str, str]) -> Path:
+    """The folder with a folder for each wrapped server; it may not be there yet."""
+    for name, below in (("XDG_STATE_HOME", "mew"), ("LOCALAPPDATA", "mew/state")):
+        if (said := environ.get(name)) and Path(said).is_absolute():
+            return Path(said, below, "wrap")
+    try:
+        home = Path(environ.get("HOME") or Path.home())
+    except RuntimeError as error:
+        raise ValueError("where is your home? set HOME or XDG_STATE_HOME") from error
+    return home / ".local" / "state" / "mew" / "wrap"
