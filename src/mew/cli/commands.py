@@ -1,0 +1,182 @@
+"""The commands there are: where each is, and what it does in a line, so that a list of them loads none."""
+
+from typing import Final, NamedTuple
+
+__all__ = ["COMMANDS", "Listed"]
+
+_SERVE: Final = "Serve a space"
+_TAKE_PART: Final = "Take part"
+_DECIDE: Final = "Decide"
+_MANAGE: Final = "Say who may do what"
+_CONTROL: Final = "Control others"
+_LOOK_BACK: Final = "Look back, and check"
+
+
+class Listed(NamedTuple):
+    """`where`: a module of this package and what is in it: a function, or a Typer with commands of its own.
+
+    `does` is the first line of its help.
+    """
+
+    where: str
+    panel: str
+    does: str
+
+
+COMMANDS: Final[dict[str, Listed]] = {
+    "init": Listed(
+        "beginning.init:init", _SERVE, "Write a space.yaml, with comments, and what belongs to it."
+    ),
+    "up": Listed(
+        "upkeep.up:up",
+        _SERVE,
+        "Start the gateway, the bridges and the participants that a space.yaml names, and keep them running.",
+    ),
+    "status": Listed(
+        "upkeep.asking:status",
+        _SERVE,
+        "Show what 'mew up' runs here, and how it is doing. Exit code 1 where something has failed or none runs.",
+    ),
+    "logs": Listed("upkeep.logs:logs", _SERVE, "Show what programs of 'mew up' wrote."),
+    "restart": Listed("upkeep.asking:restart", _SERVE, "End one program of 'mew up', and start it again."),
+    "down": Listed(
+        "upkeep.asking:down",
+        _SERVE,
+        "Stop everything that 'mew up' runs here; returns when all of it has ended.",
+    ),
+    "gateway": Listed(
+        "gateway:gateway",
+        _SERVE,
+        "Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.",
+    ),
+    "send": Listed(
+        "everyday.talk:send", _TAKE_PART, "Send an envelope, and show its id once everyone is shown it."
+    ),
+    "tail": Listed(
+        "everyday.tail:tail",
+        _TAKE_PART,
+        "Show what happens in the space, as it happens; the last ones first. Ctrl-C ends it.",
+    ),
+    "page": Listed(
+        "everyday.page:page",
+        _TAKE_PART,
+        "Show a link that signs you in on the page of the space, in a browser; it works once, for ten minutes.",
+    ),
+    "participants": Listed(
+        "everyday.people:participants",
+        _TAKE_PART,
+        "Who belongs to the space, who of them is here, and what each may do.",
+    ),
+    "tools": Listed(
+        "everyday.tools:tools", _TAKE_PART, "The tools that participants offer, and how to call them."
+    ),
+    "call": Listed(
+        "everyday.tools:call",
+        _TAKE_PART,
+        "Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.",
+    ),
+    "propose": Listed(
+        "everyday.tools:propose",
+        _TAKE_PART,
+        "Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.",
+    ),
+    "bridge": Listed(
+        "bridge:bridge",
+        _SERVE,
+        "Make an MCP server a participant of a space: its tools, resources and prompts are there for all who may.",
+    ),
+    "mcp": Listed(
+        "mcp:mcp",
+        _SERVE,
+        "Be an MCP server in front of a space: hosts use what its participants offer, with approval where needed.",
+    ),
+    "wrap": Listed(
+        "wrap:wrap",
+        _SERVE,
+        "Be another MCP server with an approval layer in front: what is not allowed waits for your word.",
+    ),
+    "proposals": Listed(
+        "everyday.proposals:proposals",
+        _DECIDE,
+        "What is proposed and waits for a decision, and what was decided last.",
+    ),
+    "approve": Listed(
+        "everyday.proposals:approve",
+        _DECIDE,
+        "Carry a proposal out, as it is or with other arguments; shows what will run, and asks.",
+    ),
+    "reject": Listed(
+        "everyday.proposals:reject",
+        _DECIDE,
+        "Say no to a proposal. Others may still approve it, unless its proposer takes that for an answer.",
+    ),
+    "questions": Listed(
+        "everyday.questions:questions", _DECIDE, "What others ask you while they work for you, and wait for."
+    ),
+    "answer": Listed("everyday.questions:answer", _DECIDE, "Answer a question, or decline to."),
+    "grant": Listed(
+        "everyday.management:grant",
+        _MANAGE,
+        "Give somebody capabilities that you hold, for good or for a time.",
+    ),
+    "revoke": Listed(
+        "everyday.management:revoke", _MANAGE, "Take back one grant, or everything inside these capabilities."
+    ),
+    "invite": Listed(
+        "everyday.management:invite",
+        _MANAGE,
+        "Let somebody into the space; their token is shown once, and never again.",
+    ),
+    "kick": Listed(
+        "everyday.management:kick",
+        _MANAGE,
+        "Remove somebody from the space; they cannot come back with the token they have.",
+    ),
+    "can": Listed(
+        "everyday.can:can",
+        _MANAGE,
+        "Say whether somebody may do something, and why: which capability allows it, and who gave that.",
+    ),
+    "token": Listed(
+        "everyday.tokens:token",
+        _MANAGE,
+        "Whose tokens there are beside the space.yaml, and where; show one, or make a new one.",
+    ),
+    "pause": Listed(
+        "everyday.control:pause",
+        _CONTROL,
+        "Stop somebody from sending, until somebody resumes them or for a time.",
+    ),
+    "resume": Listed("everyday.control:resume", _CONTROL, "Let somebody go on who was paused."),
+    "status-of": Listed("everyday.control:status_of", _CONTROL, "What a participant says of itself."),
+    "forget": Listed("everyday.control:forget", _CONTROL, "Have somebody drop some of what they remember."),
+    "compact": Listed(
+        "everyday.control:compact",
+        _CONTROL,
+        "Have somebody make room in their memory, and wait until it is done.",
+    ),
+    "clear": Listed("everyday.control:clear", _CONTROL, "Have somebody forget everything."),
+    "restart-of": Listed(
+        "everyday.control:restart_of", _CONTROL, "Have somebody begin again as it was configured."
+    ),
+    "shutdown": Listed(
+        "everyday.control:shutdown",
+        _CONTROL,
+        "Have somebody cease, and wait until it has acknowledged or left.",
+    ),
+    "reasoning": Listed("everyday.reasoning:reasoning", _CONTROL, "Who thinks aloud now, and stopping it."),
+    "replay": Listed(
+        "replay:replay",
+        _LOOK_BACK,
+        "Play a recorded space again, at its pace. Keys: space pauses, + and - change the speed, q ends it.",
+    ),
+    "audit": Listed(
+        "audit:audit", _LOOK_BACK, "What happened in a space, from its journal, and the proof of it."
+    ),
+    "conform": Listed("conform:conform", _LOOK_BACK, "Try the specification on a gateway or a participant."),
+    "doctor": Listed(
+        "everyday.doctor:doctor",
+        _LOOK_BACK,
+        "Check versions, files, permissions, port, gateway, token, clock and disk, and say how to mend what is wrong.",
+    ),
+}

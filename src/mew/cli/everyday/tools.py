@@ -1,0 +1,198 @@
+"""`mew tools`, `mew call`, `mew propose`: what others offer, and having it done."""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from mew.cli.where import Failed
+from mew.client.client import Client
+from mew.client.errors import MewError, Unanswered
+from mew.client.mcp.requests import operation
+from mew.client.mcp.validation import InvalidArguments, check
+from mew.client.proposals.outcomes import Fulfilled
+from mew.client.proposals.stages import Stage
+from mew.protocol.kinds import Kind
+from mew.protocol.visible import named
+
+from .answering import answering
+from .arguments import ArgumentsOption, Pairs, read_pairs
+from .decision import short
+from .offers import shown_offers
+from .out import note, say, say_json, shown_value
+from .place import Place, everyday
+
+__all__ = ["arguments_for", "call", "offered", "propose", "tools"]
+
+Name = Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Who offers it.")]
+ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer."),
+]
+_LISTING_S: Final = 5.0
+_PATIENCE_S: Final = 300.0  # with people, who are to decide or to answer
+_SCHEMA_IS_BROKEN: Final = "the tool's schema"
+
+
+@everyday
+def tools(
+    place: Place,
+    participant: Annotated[
+        str | None, typer.Argument(metavar="[PARTICIPANT]", help="Whose; else everyone's who is here.")
+    ] = None,
+) -> None:
+    """The tools that participants offer, and how to call them.
+
+    Example: mew tools fs
+    """
+    found = place.run(lambda me: offered(me, participant))
+    if place.json:
+        say_json({name: listed for name, listed in found.items() if listed is not None})
+        return
+    for line in shown_offers(found):
+        say(line)
+
+
+@everyday
+def call(
+    place: Place,
+    participant: Name,
+    tool: ToolName,
+    pairs: Pairs = None,
+    arguments: ArgumentsOption = None,
+    timeout_s: Timeout = None,
+    *,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The text exactly as it came, to redirect into a file.")
+    ] = False,
+) -> None:
+    """Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.
+
+    Example: mew call fs read_file path=notes.txt
+    """
+    if raw and sys.stdout.isatty():
+        raise Failed("--raw may send commands to a terminal; redirect it, or leave it out")
+
+    async def core(me: Client) -> Any:
+        given = await arguments_for(me, participant, tool, pairs or [], arguments)
+        async with answering(me):
+            return await me.call(
+                participant,
+                tool,
+                given,
+                timeout_s=timeout_s or _PATIENCE_S,
+                on_progress=_progress,
+                on_stage=_tell,
+            )
+
+    value = place.run(core)
+    if place.json:
+        say_json(value)
+    elif raw and isinstance(value, str):
+        sys.stdout.buffer.write(value.encode("utf-8", "surrogatepass"))
+    else:
+        say(shown_value(value))
+
+
+@everyday
+def propose(
+    place: Place,
+    participant: Name,
+    tool: ToolName,
+    pairs: Pairs = None,
+    arguments: ArgumentsOption = None,
+    timeout_s: Timeout = None,
+    *,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Propose it and go: it waits until somebody decides.")
+    ] = False,
+) -> None:
+    """Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.
+
+    Example: mew propose fs write_file path=notes.txt content="Hello"
+    """
+
+    async def core(me: Client) -> tuple[str, Any]:
+        given = await arguments_for(me, participant, tool, pairs or [], arguments)
+        if no_wait:
+            payload = operation("tools/call", {"name": tool, "arguments": given})
+            return (await me.send(Kind.MCP_PROPOSAL, payload, to=participant)).id, None
+        proposal = await me.propose_call(
+            participant, tool, given, timeout_s=timeout_s or _PATIENCE_S, on_stage=_tell
+        )
+        return proposal.id, await proposal.value()
+
+    proposal_id, value = place.run(core)
+    if place.json:
+        say_json({"proposal": proposal_id} if no_wait else {"proposal": proposal_id, "value": value})
+    elif no_wait:
+        say(f"proposed {short(proposal_id)}")
+    else:
+        say(shown_value(value))
+
+
+async def offered(me: Client, participant: str | None) -> Mapping[str, Sequence[dict[str, Any]] | None]:
+    """The tools of one, or of everyone who is here; None of who does not answer.
+
+    Raises:
+        MewError: the one who is named does not say.
+    """
+    if participant is not None:
+        return {participant: await me.tools(participant)}
+    listing = operation("tools/list", {})
+    others = [who for who in me.participants if who != me.id]
+    found: dict[str, Sequence[dict[str, Any]] | None] = dict.fromkeys(others)
+
+    async def look(who: str) -> None:
+        try:
+            async with asyncio.timeout(_LISTING_S):
+                found[who] = await me.tools(who)
+        except (MewError, TimeoutError):
+            found[who] = None
+
+    async with asyncio.TaskGroup() as tasks:
+        for who in others:
+            if me.can_send(Kind.MCP_REQUEST, listing, to=who):
+                tasks.create_task(look(who))
+    return found
+
+
+async def arguments_for(
+    me: Client, participant: str, tool: str, pairs: list[str], whole: str | None
+) -> dict[str, Any]:
+    """As typed, read by the schema of the tool where it can be seen.
+
+    Raises:
+        Failed: they are not arguments, or not what the tool takes; there is no such tool.
+    """
+    if participant not in me.participants:
+        note(f"{named(participant)} is not here; waiting a moment for it")
+    if not me.can_send(Kind.MCP_REQUEST, operation("tools/list", {}), to=participant):
+        return read_pairs(pairs, whole)
+    try:
+        listed = await me.tools(participant)
+    except Unanswered:
+        return read_pairs(pairs, whole)
+    schema = next((one.get("inputSchema") for one in listed if one.get("name") == tool), None)
+    given = read_pairs(pairs, whole, schema)
+    try:
+        check(given, schema)
+    except InvalidArguments as error:
+        if not str(error).startswith(_SCHEMA_IS_BROKEN):
+            raise Failed(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
+    return given
+
+
+def _tell(stage: Stage) -> None:
+    """Where it failed, that is said at the end."""
+    if stage.outcome is None or isinstance(stage.outcome, Fulfilled):
+        note(f"{short(stage.proposal_id)}: {stage}")
+
+
+def _progress(done: float, total: float | None, message: str | None) -> None:
+    if sys.stderr.isatty():
+        of = "" if total is None else f" of {total:g}"
+        note(f"{done:g}{of}{'' if message is None else f': {message}'}")
