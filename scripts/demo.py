@@ -1,23 +1,24 @@
-"""`make run`: start the demo space and say how to connect to it."""
+"""`make run`: make a demo space, if there is none yet, and start it."""
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
-from mew.gateway.config import load_config
-from mew.gateway.tokens import load_tokens
-
-DEMO = Path("examples/demo")
+DEMO = Path("demo")
+MEW = Path(sys.executable).with_name("mew")
 
 
 def main() -> None:
     os.chdir(Path(__file__).parent.parent)
-    load_tokens(load_config(DEMO / "space.yaml", os.environ), os.environ)
+    if not (DEMO / "space.yaml").exists():
+        subprocess.run(
+            [MEW, "init", DEMO, "--template", "files", "--yes"], check=True, stdout=subprocess.DEVNULL
+        )
+    print(GUIDE.format(folder=DEMO), flush=True)
     port = wanted_port() or free_port(8080)
-    print(GUIDE.format(url=f"http://127.0.0.1:{port}", tokens=DEMO / ".mew" / "tokens"), flush=True)
-    mew = Path(sys.executable).with_name("mew")
-    os.execv(mew, [str(mew), "gateway", "--config", str(DEMO / "space.yaml"), "--port", str(port)])
+    os.execv(MEW, [str(MEW), "up", "--config", str(DEMO / "space.yaml"), "--port", str(port)])
 
 
 def wanted_port() -> int:
@@ -30,6 +31,7 @@ def wanted_port() -> int:
 def free_port(usual: int) -> int:
     """The usual port, or any other where somebody has it already."""
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", usual))
         except OSError:
@@ -39,19 +41,15 @@ def free_port(usual: int) -> int:
 
 
 GUIDE = """
-The demo space is at {url} (another port: PORT=9000 make run). Ann may do everything, bot may read and propose,
-files answers. In another terminal, from this folder:
+A space with you, a folder of files behind your approval, and an agent that follows a script: it looks around, thinks
+aloud, and proposes what it may not do. In another terminal:
 
-  Say hello as ann, and see what everyone sees:
-    .venv/bin/python examples/hello.py {url} demo {tokens}/ann.token
+    cd {folder}
+    ../.venv/bin/mew tail          # what happens, as it happens
+    ../.venv/bin/mew proposals     # what waits for you
+    ../.venv/bin/mew approve ID    # or: reject ID -m "why not"
 
-  Bot asks for what it may not do, and is refused. So it proposes it; ann approves by making the call herself:
-    examples/demo/propose_and_approve.sh {url} {tokens}
-
-  Look at what became of it:
-    curl -s {url}/spaces/demo/proposals -H "Authorization: Bearer $(cat {tokens}/ann.token)"
-
-Ctrl-C stops it.
+The file it writes is in {folder}/workspace. Another port: PORT=9000 make run.
 """
 
 

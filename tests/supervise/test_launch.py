@@ -12,6 +12,7 @@ from mew.supervise.participant import Circumstances, Token
 from mew.supervise.program import GATEWAY, Program, Restart
 
 Read = Callable[..., Plan]
+MEW = ("python", "-m", "mew")
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def read(tmp_path: Path) -> Read:
         file.write_text(f"{spaces}\nparticipants:\n{participants}")
         config = load_config(file, {})
         given = Circumstances(
-            mew=("mew",), url="http://127.0.0.1:7000", port=7000, logs=tmp_path / "logs", environ=environ
+            python="python", url="http://127.0.0.1:7000", port=7000, logs=tmp_path / "logs", environ=environ
         )
         tokens = {
             (space.id, str(who)): Token(f"t-{who}", tmp_path / f"{who}.token")
@@ -44,7 +45,7 @@ def only(found: Plan) -> Program:
 def test_the_gateway_comes_first_and_is_always_started_again(read: Read, tmp_path: Path) -> None:
     gateway, *others = read("  ann: {capabilities: ['*']}").programs
     assert others == []
-    assert gateway.argv == ("mew", "gateway", "--config", str(tmp_path / "space.yaml"), "--port", "7000")
+    assert gateway.argv == (*MEW, "gateway", "--config", str(tmp_path / "space.yaml"), "--port", "7000")
     assert gateway.restart is Restart.ALWAYS
 
 
@@ -74,6 +75,12 @@ def test_a_command_is_run_with_its_variables_filled_in(read: Read, tmp_path: Pat
     assert "hidden" not in repr(program) + program.what
 
 
+def test_the_variables_that_are_always_there_say_where_things_are(read: Read, tmp_path: Path) -> None:
+    words = "['${PYTHON}', '${URL}', '${TOKEN_FILE}']"
+    program = only(read(f"  bot: {{command: bot, args: {words}}}", PYTHON="not this", URL="nor this"))
+    assert program.argv[1:] == ("python", "http://127.0.0.1:7000", str(tmp_path / "bot.token"))
+
+
 def test_a_server_is_bridged_and_its_variables_are_passed_by_name(read: Read) -> None:
     program = only(
         read(
@@ -84,7 +91,7 @@ def test_a_server_is_bridged_and_its_variables_are_passed_by_name(read: Read) ->
         )
     )
     options = ("--env", "OUTER", "--env", "API_KEY", "--ask", "ann")
-    assert program.argv == ("mew", "bridge", *options, "--", "npx", "-y", "server", "/data")
+    assert program.argv == (*MEW, "bridge", *options, "--", "npx", "-y", "server", "/data")
     assert (program.env["API_KEY"], program.env["OUTER"]) == ("hidden", "a")
     assert "hidden" not in " ".join(program.argv)
 
@@ -97,18 +104,20 @@ def test_a_server_is_bridged_and_its_variables_are_passed_by_name(read: Read) ->
     ],
 )
 def test_a_server_elsewhere_is_bridged_by_its_url(read: Read, written: str) -> None:
-    assert only(read(f"  far: {written}")).argv == ("mew", "bridge", "https://example.org/mcp")
+    assert only(read(f"  far: {written}")).argv == (*MEW, "bridge", "https://example.org/mcp")
 
 
 def test_the_headers_of_a_server_keep_their_variables_for_the_bridge(read: Read) -> None:
     headers = "{Authorization: 'Bearer ${KEY}'}"
-    program = only(read(f"  far: {{mcp_server: {{url: 'https://example.org/mcp', headers: {headers}}}}}"))
-    assert program.argv[2:4] == ("--header", "Authorization: Bearer ${KEY}")
+    written = f"  far: {{mcp_server: {{url: 'https://example.org/mcp', headers: {headers}}}}}"
+    program = only(read(written, KEY="hidden"))
+    assert program.env["KEY"] == "hidden"
+    assert program.argv[4:6] == ("--header", "Authorization: Bearer ${KEY}")
 
 
 def test_a_command_whose_type_is_a_server_is_bridged_too(read: Read) -> None:
     program = only(read("  files: {type: mcp_server, command: node, args: [server.js], auto_start: true}"))
-    assert program.argv == ("mew", "bridge", "--", "node", "server.js")
+    assert program.argv == (*MEW, "bridge", "--", "node", "server.js")
 
 
 def test_who_is_not_to_start_by_itself_does_not(read: Read) -> None:
@@ -151,7 +160,11 @@ def test_a_policy_says_when_it_is_started_again(read: Read, policy: str, restart
             3,
             "none can be the first",
         ),
-        ("  bot:\n    command: bot\n    env: {KEY: '${GONE}'}", 5, "'${GONE}' is not set in the environment"),
+        (
+            "  bot:\n    command: bot\n    env: {KEY: '${GONE}'}",
+            5,
+            "'${GONE}' is not set in the environment, nor in .mew/env",
+        ),
         ("  bot: {command: bot, restart_policy: sometimes}", 3, "expected one of always, on-failure, never"),
         ("  bot: {type: mcp-bridge}", 3, "expected 'mcp_server: {command: …, args: […]}'"),
         ("  bot: {mcp_server: {args: [x]}}", 3, "expected a 'command' with 'args', or a 'url'"),

@@ -40,13 +40,18 @@ _THEIRS: Final[Mapping[tuple[str, ...], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What the file does not say: how things are on this machine. `mew` is how this command itself is started."""
+    """What the file does not say: how things are on this machine."""
 
-    mew: tuple[str, ...]
+    python: str  # that this command runs with, and participants in Python may
     url: str
     port: int
     logs: Path
     environ: Mapping[str, str] = field(repr=False)
+
+    @property
+    def mew(self) -> tuple[str, ...]:
+        """How this command itself is started."""
+        return self.python, "-m", "mew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,19 @@ class Reader:
         )
 
     @cached_property
+    def _known(self) -> Mapping[str, str]:
+        """The variables that are the same for everybody's file, whatever the environment says."""
+        file = self._token.file
+        known = {
+            "PORT": str(self._given.port),
+            "URL": self._given.url,
+            "SPACE": self._space,
+            "TOKEN": self._token.text,
+            "PYTHON": self._given.python,
+        }
+        return known if file is None else known | {"TOKEN_FILE": str(file)}
+
+    @cached_property
     def _server(self) -> Mapping[str, Node] | None:
         """What is bridged: `mcp_server`, or the command of one whose `type` says that it is a server."""
         launch = self._launch
@@ -166,7 +184,7 @@ class Reader:
         if "timeout_s" in server:
             argv += ["--timeout", f"{server['timeout_s'].number(least=0.1, most=86_400):g}"]
         for header, node in server["headers"].entries().items() if "headers" in server else ():
-            argv += ["--header", f"{header}: {node.string()}"]  # the bridge fills in ${…} itself
+            argv += ["--header", f"{header}: {node.string()}"]
         if "url" in server:
             return (*argv, self._text(server["url"]))
         arguments = server["args"].list_of(self._text) if "args" in server else ()
@@ -178,7 +196,16 @@ class Reader:
             own["MEW_TOKEN"] = self._token.text
         else:
             own["MEW_TOKEN_FILE"] = str(self._token.file)
-        return self._variables(self._launch if server is None else server) | own
+        if server is None:
+            return self._variables(self._launch) | own
+        return self._in_headers(server) | self._variables(server) | own
+
+    def _in_headers(self, server: Mapping[str, Node]) -> dict[str, str]:
+        """The variables that the bridge fills in itself, so that no list of processes shows their values."""
+        nodes = server["headers"].entries().values() if "headers" in server else ()
+        return {
+            name: self._variable(node, name) for node in nodes for name in _VARIABLE.findall(node.string())
+        }
 
     def _variables(self, fields: Mapping[str, Node]) -> dict[str, str]:
         """What `env` says: of the participant, and of the server that it bridges."""
@@ -198,10 +225,11 @@ class Reader:
         return _VARIABLE.sub(lambda match: self._variable(node, match[1]), node.prose())
 
     def _variable(self, node: Node, name: str) -> str:
-        known = {"PORT": str(self._given.port), "SPACE": self._space, "TOKEN": self._token.text}
-        value = known.get(name, self._given.environ.get(name))
+        if name in self._known:
+            return self._known[name]
+        value = self._given.environ.get(name)
         if value is None:
-            raise node.error(f"'${{{name}}}' is not set in the environment")
+            raise node.error(f"'${{{name}}}' is not set in the environment, nor in .mew/env")
         return value
 
     def _folder(self, node: Node | None) -> Path:

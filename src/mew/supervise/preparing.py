@@ -14,6 +14,7 @@ from mew.gateway.config import Config, ConfigError
 from mew.gateway.settings import ParticipantConfig
 from mew.gateway.tokens import load_tokens, token_path, token_variable
 
+from .env_file import read_env
 from .launch import Plan, plan
 from .participant import Circumstances, Token
 from .watch import Watch
@@ -43,6 +44,7 @@ def prepare(
         ConfigError: something in the file cannot be started, or the port is taken; one sentence.
     """
     load_tokens(config, environ)
+    known = {**read_env(config.state_dir), **environ}
     tokens = {
         (space.id, str(one.id)): _token(config, space.id, one, environ)
         for space in config.spaces.values()
@@ -53,7 +55,7 @@ def prepare(
     scheme = "http" if config.tls is None else "https"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{chosen}"
     given = Circumstances(
-        mew=(sys.executable, "-m", "mew"), url=url, port=chosen, logs=logs_folder(config), environ=environ
+        python=sys.executable, url=url, port=chosen, logs=logs_folder(config), environ=known
     )
     watching = {space: token.text for (space, _), token in reversed(tokens.items())}
     return Prepared(

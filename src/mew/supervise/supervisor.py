@@ -121,8 +121,9 @@ class Supervisor:
         while True:
             await self._look_once()
             waits = any(one.phase in (Phase.WAITING, Phase.STARTING) for one in self.standings)
-            if not waits:
+            if not waits and not self.settled.is_set():
                 self.settled.set()
+                self._changed()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S if waits else _GLANCE_S):
                     await self._looking.wait()

@@ -9,22 +9,22 @@ import signal
 import sys
 import time
 
-STEP_S = 0.05
+_STEP_S = 0.05
 
 
-def main() -> None:
+def _main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the end of the supervisor counts
-    left = remaining(set())
-    send(left, signal.SIGTERM)
+    left = _remaining(set())
+    _send(left, signal.SIGTERM)
     deadline = time.monotonic() + float(sys.argv[1])
     while left and time.monotonic() < deadline:
-        time.sleep(STEP_S)
-        send(left, 0)
-    send(left, signal.SIGKILL)
+        time.sleep(_STEP_S)
+        _send(left, 0)
+    _send(left, signal.SIGKILL)
 
 
-def remaining(groups: set[int]) -> set[int]:
+def _remaining(groups: set[int]) -> set[int]:
     """The groups that were named and not taken back, once stdin has ended."""
     for line in sys.stdin:
         sign, number = line[0], line[1:].strip()
@@ -33,7 +33,7 @@ def remaining(groups: set[int]) -> set[int]:
     return groups
 
 
-def send(groups: set[int], number: int) -> None:
+def _send(groups: set[int], number: int) -> None:
     """Forgets those that are gone."""
     for group in tuple(groups):
         try:
@@ -45,4 +45,4 @@ def send(groups: set[int], number: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

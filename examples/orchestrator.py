@@ -1,0 +1,1 @@
+../src/mew/templates/reviewers/orchestrator.py

@@ -1,0 +1,69 @@
+"""What `make run` shows: an agent looks around, proposes, a person decides, and it goes on."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+WAIT_S = 30.0
+
+
+class Demo:
+    """A folder made from a template, with `mew` run in it."""
+
+    def __init__(self, folder: Path, template: str) -> None:
+        self.folder = folder
+        self.mew("init", ".", "--template", template, "--yes", "--port", "0")
+        self.mew("up", "-d")
+
+    def mew(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "mew", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def proposal(self, tool: str) -> dict[str, Any]:
+        """The open proposal to call this tool, waited for."""
+        deadline_s = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline_s:
+            for line in self.mew("proposals", "--json").splitlines():
+                for one in _listed(json.loads(line)):
+                    if one["params"]["name"] == tool and one["status"] == "open":
+                        return one
+        raise AssertionError(f"nobody proposed {tool}")
+
+
+def _listed(said: Any) -> list[dict[str, Any]]:
+    return list(said["proposals"]) if isinstance(said, dict) and "proposals" in said else [said]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    made = Demo(tmp_path, "files")
+    yield made
+    made.mew("down")
+
+
+def test_an_agent_proposes_and_what_is_approved_is_done_and_what_is_rejected_is_not(demo: Demo) -> None:
+    writing = demo.proposal("write_file")
+    demo.mew("approve", writing["id"], "--yes")
+    summary = (demo.folder / "workspace" / "summary.md").read_text()
+    assert summary == writing["params"]["arguments"]["content"]
+    deleting = demo.proposal("delete_file")
+    demo.mew("reject", deleting["id"], "-r", "unsafe", "-m", "somebody may need them")
+    assert (demo.folder / "workspace" / "old-notes.txt").exists()
+    chain = demo.mew("audit", "chain", writing["id"])
+    assert "approved" in chain or "fulfilled" in chain, chain
