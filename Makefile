@@ -1,30 +1,41 @@
 # make run    sets everything up and starts a demo space
 # make test   sets everything up and runs every test
+# make web    builds the page that the gateway serves, where web/ has changed
 # make check  format, lint, types, imports and the quick tests: before a commit
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --silent
 
-.PHONY: run test check quick lint format schemas stub bench constraints clean
+.PHONY: run test check quick tests-ready web lint format schemas stub bench constraints clean
 
 run: $(READY)
 	@$(BIN)/python scripts/demo.py
 
-test: $(READY) lint
+test: $(READY) tests-ready lint
+	$(NPM) test
 	$(BIN)/pytest -n auto -m "not e2e"
 	$(BIN)/pytest -m e2e
 
 check: $(READY) lint quick
 
-quick: $(READY)
+quick: $(READY) web
 	$(BIN)/pytest -n auto -m "not slow and not e2e"
+	$(NPM) test
 
-lint: $(READY)
+web: $(READY)
+	@$(BIN)/python hatch_build.py
+
+tests-ready: $(READY)
+	@scripts/setup-tests $(VENV)
+
+lint: $(READY) web
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(NPM) run check
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -43,7 +54,7 @@ constraints: $(READY)
 	$(BIN)/pip freeze --exclude-editable --exclude mew-protocol | grep -v -e '^-e' -e ' @ ' > constraints.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) tests/servers/node_modules web/node_modules src/mew/page/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt scripts/setup
 	scripts/setup $(VENV)

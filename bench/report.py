@@ -9,7 +9,7 @@ from rich.table import Table
 
 from bench.load import Measured
 
-__all__ = ["TARGETS", "Results", "Spread", "Target", "as_json", "print_report", "verdicts"]
+__all__ = ["TARGETS", "Results", "Spread", "Target", "as_json", "print_report", "spread", "verdicts"]
 
 SATURATED = 0.9
 HEADINGS = [

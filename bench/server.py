@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.candidates import Candidate
 from bench.workloads import Workload
 
-__all__ = ["Server", "ServerFailed", "cpu_seconds", "running"]
+__all__ = ["Server", "ServerFailed", "cpu_seconds", "free_port", "running"]
 
 READY_TIMEOUT_S = 30
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -48,7 +48,7 @@ def running(candidate: Candidate, workload: Workload, core: int) -> Iterator[Ser
     """
     with tempfile.TemporaryDirectory(prefix="mew-bench-") as folder:
         scratch = Path(folder)
-        port = _free_port()
+        port = free_port()
         printed = scratch / "server.log"
         with printed.open("wb") as log:
             process = subprocess.Popen(
@@ -65,7 +65,8 @@ def running(candidate: Candidate, workload: Workload, core: int) -> Iterator[Ser
             _stop(process)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

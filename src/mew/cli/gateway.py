@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,8 @@ import typer
 
 from mew.gateway.config_node import ConfigError
 from mew.gateway.logs import LogFormat, LogLevel, set_up
+
+from .loops import fast_loop
 
 __all__ = ["gateway"]
 
@@ -27,7 +28,9 @@ def gateway(
         int | None,
         typer.Option("--port", "-p", min=0, max=65_535, help="Where to listen; 0 for any free port."),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The address to listen on; 0.0.0.0 for all.")
+    ] = None,
     log_format: Annotated[LogFormat, typer.Option(help="Lines for people or for machines.")] = LogFormat.TEXT,
     log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.INFO,
     trace: Annotated[
@@ -40,7 +43,9 @@ def gateway(
 ) -> None:
     """Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.
 
-    Example: mew gateway --config space.yaml --port 8080
+    Examples:
+      mew gateway
+      mew gateway --config space.yaml --port 8080
     """
     # Here, so that other commands start without them.
     from mew.gateway.beacon import announced
@@ -60,7 +65,7 @@ def gateway(
             else:
                 typer.echo(line, err=True)
 
-        with ExitStack() as stack, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with ExitStack() as stack, asyncio.Runner(loop_factory=fast_loop()) as runner:
             runner.run(
                 serve(read, os.environ, trace=trace, ready=ready, host=host, port=port, ephemeral=ephemeral)
             )
@@ -78,11 +83,3 @@ def _allow_many_connections() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # some systems allow less than they say
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
-        return None
-    import uvloop  # not to be had on Windows
-
-    return uvloop.new_event_loop

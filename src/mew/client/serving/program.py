@@ -13,14 +13,18 @@ __all__ = ["run_program"]
 _THREADS: Final = 64  # as many as requests may run at once: none waits for the thread of another
 
 
-def run_program(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run_program(
+    main: Callable[[], Coroutine[Any, Any, None]],
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> None:
     """Until it ends, or is interrupted: then it is cancelled, and that is no error.
 
     Raises:
         RuntimeError: an event loop is running in this thread.
         Exception: what it raised.
     """
-    with suppress(KeyboardInterrupt), asyncio.Runner() as runner:
+    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(_until_terminated(main))
 
 

@@ -1,0 +1,20 @@
+"""An MCP server with one trivial tool, by the official SDK: over stdio, or over HTTP: mcp_echo.py [PORT]"""
+
+import sys
+
+from mcp.server import MCPServer
+
+server = MCPServer("echo", log_level="ERROR")
+
+
+@server.tool()
+async def echo(text: str) -> str:
+    """Say the same."""
+    return text
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        server.run(transport="streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run(transport="stdio")
