@@ -15,6 +15,7 @@ from mew.gateway.auth import AuthUnavailable, Identity, StaticTokens, Throttle, 
 from mew.gateway.config import load_config
 from mew.gateway.guard import Denied, Guard, token_of
 from mew.gateway.node import Node
+from mew.gateway.sessions import Sessions
 from mew.gateway.settings import ServerConfig
 from mew.gateway.tokens import load_tokens
 from mew.protocol.capability import Capability
@@ -40,7 +41,9 @@ async def guard(tmp_path: Path) -> AsyncIterator[Guard]:
     (tmp_path / "space.yaml").write_text(FILE)
     config = load_config(tmp_path / "space.yaml", {})
     async with Node(config, "ws://127.0.0.1:8080") as node:
-        yield Guard(node.rooms, StaticTokens(load_tokens(config, {}).tables), config.server)
+        tokens = StaticTokens(load_tokens(config, {}).tables)
+        sessions = Sessions(None, node.now)
+        yield Guard(node.rooms, tokens, config.server, configured=tokens, sessions=sessions)
 
 
 def server(guard: Guard, **settings: object) -> Guard:

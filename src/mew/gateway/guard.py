@@ -11,8 +11,9 @@ from aiohttp import web
 
 from mew.protocol.envelope import ParticipantId
 
-from .auth import Authenticator, AuthUnavailable, Throttle, TokenSource
+from .auth import Authenticator, AuthUnavailable, Identity, StaticTokens, Throttle, TokenSource
 from .room import Room
+from .sessions import Sessions
 from .settings import ServerConfig
 from .tokens import hash_token
 
@@ -47,10 +48,21 @@ class Denied(Exception):
 class Guard:
     """Decides who gets into which room."""
 
-    def __init__(self, rooms: Mapping[str, Room], authenticator: Authenticator, server: ServerConfig) -> None:
+    def __init__(
+        self,
+        rooms: Mapping[str, Room],
+        authenticator: Authenticator,
+        server: ServerConfig,
+        *,
+        configured: StaticTokens,
+        sessions: Sessions,
+    ) -> None:
+        """`sessions` stand for tokens of invitations, or for those that are `configured`."""
         self._rooms = rooms
         self._throttle = Throttle()
         self._right: dict[str, None] = {}  # hashes of tokens that were right, the last used last
+        self.sessions = sessions
+        self.configured = configured
         self.authenticator = authenticator
         self.server = server
 
@@ -80,7 +92,7 @@ class Guard:
         room = self.room(space)
         admission = await self._identify(room, token)
         if admission is None:
-            raise await self._failed(request, f"this token is not one of space {room.id!r}")
+            raise await self.failed(request, "bad_token", f"this token is not one of space {room.id!r}")
         self._remember(token)
         return admission
 
@@ -101,9 +113,19 @@ class Guard:
             else:
                 admissions += [] if admission is None else [admission]
         if not admissions:
-            raise await self._failed(request, "this token opens no space here")
+            raise await self.failed(request, "bad_token", "this token opens no space here")
         self._remember(token)
         return admissions
+
+    def lasting(self, room: Room, digest: str) -> ParticipantId | None:
+        """Who holds the token with this hash, if it was configured or made for an invitation, and is good.
+
+        Raises:
+            Denied: its holder was removed.
+        """
+        return room.space.invited(digest) or self._allowed(
+            room, digest, self.configured.identify_hash(digest, room.id)
+        )
 
     def check_origin(self, request: web.BaseRequest) -> None:
         """Browsers say which page they act for; only our own and those the operator allows may.
@@ -128,13 +150,31 @@ class Guard:
             address = hop
         return address
 
-    def _worth_checking(self, request: web.BaseRequest, token: str | None) -> str:
-        """While many wrong ones from an address wait for their answers, only a token that was right before is."""
-        if not token:
-            raise Denied(401, "no_token", _NO_TOKEN)
-        if self._throttle.is_full(self.address(request)) and hash_token(token) not in self._right:
+    def check_attempts(self, request: web.BaseRequest) -> None:
+        """While many wrong tokens or codes from an address wait for their answers, none is looked at.
+
+        Raises:
+            Denied: so it is now.
+        """
+        if self._throttle.is_full(self.address(request)):
             message = "too many wrong tokens came from your address; this one was not looked at"
             raise Denied(429, "too_many_attempts", message, retry_after_s=Throttle.MOST_S)
+
+    async def failed(self, request: web.BaseRequest, code: str, message: str) -> Denied:
+        """What to raise for a wrong token or code. It comes ever later; who has a right one does not wait."""
+        address = self.address(request)
+        delay_s = self._throttle.failed(address, asyncio.get_running_loop().time())
+        if delay_s:
+            with self._throttle.waiting(address):
+                await asyncio.sleep(delay_s)
+        return Denied(401, code, message)
+
+    def _worth_checking(self, request: web.BaseRequest, token: str | None) -> str:
+        """A token that was right before always is."""
+        if not token:
+            raise Denied(401, "no_token", _NO_TOKEN)
+        if hash_token(token) not in self._right:
+            self.check_attempts(request)
         return token
 
     def _remember(self, token: str) -> None:
@@ -144,17 +184,12 @@ class Guard:
         if len(self._right) > _RIGHT_MAX:
             del self._right[next(iter(self._right))]
 
-    async def _failed(self, request: web.BaseRequest, message: str) -> Denied:
-        """Answers to wrong tokens come ever later; who has a right one does not wait."""
-        address = self.address(request)
-        delay_s = self._throttle.failed(address, asyncio.get_running_loop().time())
-        if delay_s:
-            with self._throttle.waiting(address):
-                await asyncio.sleep(delay_s)
-        return Denied(401, "bad_token", message)
-
     async def _identify(self, room: Room, token: str) -> Admission | None:
         digest = hash_token(token)
+        session = self.sessions.find(digest, room.id)
+        if session is not None:
+            holder = self.lasting(room, session.stands_for)
+            return Admission(room, holder) if holder == session.participant else None
         invited = room.space.invited(digest)
         if invited is not None:
             return Admission(room, invited)
@@ -162,6 +197,10 @@ class Guard:
             identity = await self.authenticator.identify(token, room.id)
         except AuthUnavailable as error:
             raise Denied(503, "auth_unavailable", str(error), retry_after_s=5) from None
+        who = self._allowed(room, digest, identity)
+        return None if who is None else Admission(room, who)
+
+    def _allowed(self, room: Room, digest: str, identity: Identity | None) -> ParticipantId | None:
         who = None if identity is None else identity.participant
         if room.space.is_barred(who or "", digest):
             raise Denied(403, "kicked", "this participant was removed from the space")
@@ -169,7 +208,7 @@ class Guard:
             return None
         if identity.source is TokenSource.JWT or identity.participant in room.space.state.identities:
             room.identify(identity.participant, identity.capabilities)
-        return Admission(room, identity.participant)
+        return identity.participant
 
     def _is_own(self, origin: str, request: web.BaseRequest) -> bool:
         """The page came from this very address. A name that merely points here (DNS rebinding) is not ours."""

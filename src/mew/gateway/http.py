@@ -13,10 +13,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from mew.log.seeking import TookTooLong
+from mew.page.serving import BuiltPage, wants_page
 from mew.protocol.codec import encode
 from mew.protocol.envelope import ParticipantId
-from mew.protocol.errors import Refusal
-from mew.protocol.json import encode_json
+from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.json import decode_payload, encode_json
 from mew.space import Refused
 
 from . import routes, shapes
@@ -32,6 +33,7 @@ from .proposals import proposals
 from .rate import Bucket, Buckets
 from .room import Room
 from .roster import roster
+from .signing_in import SignIn
 from .tokens import hash_token
 
 __all__ = ["HttpDoor", "problems"]
@@ -42,12 +44,14 @@ _Shape = TypeVar("_Shape", bound=Struct)
 _Value = TypeVar("_Value")
 
 _BODY_S: Final = 30.0
+_CODE_BYTES_MAX: Final = 1024
 _LOOKUPS_PER_S: Final = 20
 _LOOKUPS_BURST: Final = 100
 _PREFLIGHT_S: Final = 600
 _INDEX: Final = """\
 mew gateway {version}: spaces of the MEW Protocol v0.4
 
+Page       GET / in a browser; 'mew page' prints a link that signs you in
 WebSocket  GET /ws?space=NAME with 'Authorization: Bearer TOKEN'
 HTTP       POST or GET /participants/ID/messages?space=NAME with the same header
 API        GET /openapi.json
@@ -60,6 +64,8 @@ class HttpDoor:
     def __init__(self, guard: Guard, node: Node) -> None:
         self._guard = guard
         self._node = node
+        self._sign_in = SignIn(guard, node.now)
+        self._page = BuiltPage.load()
         self._version = version("mew-protocol")
         self._metrics = Metrics(node, self._version, self._polls)
         self._buckets = Buckets()
@@ -74,6 +80,9 @@ class HttpDoor:
             routes.ENVELOPES: self._envelopes,
             routes.PARTICIPANTS: self._participants,
             routes.PROPOSALS: self._proposals,
+            routes.MAKE_LINK: self._make_link,
+            routes.OPEN_SESSION: self._open_session,
+            routes.END_SESSION: self._end_session,
             routes.HEALTH: self._health,
             routes.READY: self._ready,
             routes.METRICS: self._scrape,
@@ -88,9 +97,11 @@ class HttpDoor:
         for route, handler in self._table.items():
             methods.setdefault(route.path, ["OPTIONS"]).append(route.method)
             add = router.add_get if route.method == "GET" else router.add_post
-            add(route.path, self._opened(handler) if route.is_open else self._guarded(handler))
+            is_harmless = route.is_open and route.method == "GET"
+            add(route.path, self._opened(handler) if is_harmless else self._guarded(handler))
         for path, allowed in methods.items():
             router.add_options(path, self._guarded(_preflight(", ".join(sorted(allowed)))))
+        router.add_get(BuiltPage.ASSETS, self._page.asset)
 
     # At the door.
 
@@ -243,6 +254,29 @@ class HttpDoor:
         complete = listed.found and history.reaches_back_to(None)
         return _json(shapes.Proposals(listed.proposals, older, complete))
 
+    # Signing in on the page.
+
+    async def _make_link(self, request: web.Request) -> web.Response:
+        admission = await self._in_space(request)
+        _asked(request, shapes.NoQuery)
+        code, link = self._sign_in.make_link(admission, token_of(request) or "")
+        return _json(shapes.LinkMade(code, link.expires))
+
+    async def _open_session(self, request: web.Request) -> web.Response:
+        _asked(request, shapes.NoQuery)
+        body = Raw(await _body(request, _CODE_BYTES_MAX))
+        try:
+            asked = decode_payload(body, shapes.LinkCode)
+        except ProtocolError as error:
+            raise Denied(400, error.refusal, str(error)) from None
+        token, session = await self._sign_in.exchange(request, asked.code)
+        return _json(shapes.SessionOpened(token, session.space, session.participant, session.expires))
+
+    async def _end_session(self, request: web.Request) -> web.Response:
+        _asked(request, shapes.NoQuery)
+        await self._sign_in.end(request, token_of(request))
+        return _json(shapes.SessionEnded("ended"))
+
     # The gateway.
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -269,6 +303,9 @@ class HttpDoor:
         )
 
     async def _index(self, request: web.Request) -> web.Response:
+        request[HEADERS]["Vary"] = "Origin, Accept, Accept-Encoding"
+        if wants_page(request):
+            return self._page.index(request)
         return web.Response(text=_INDEX.format(version=self._version))
 
 
@@ -309,7 +346,7 @@ def _one_more(count: _Count, admission: Admission) -> Iterator[None]:
 
 async def _body(request: web.Request, bytes_max: int) -> bytes:
     """The whole body, within the limit of an envelope and a time in which anyone can send it."""
-    too_large = Denied(413, Refusal.TOO_LARGE, f"an envelope may have {bytes_max} bytes")
+    too_large = Denied(413, Refusal.TOO_LARGE, f"this may have {bytes_max} bytes")
     if (request.content_length or 0) > bytes_max:
         raise too_large
     received = bytearray()

@@ -53,7 +53,10 @@ _IN_PATH: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that may be asked over HTTP. `answer`: a shape, or a media type; `problems`: its statuses."""
+    """One thing that may be asked over HTTP. `answer`: a shape, or a media type; `problems`: its statuses.
+
+    `takes`: the shape of its body, where that is no envelope.
+    """
 
     method: str
     path: str
@@ -64,12 +67,14 @@ class Route:
     query: type[Struct] = NoQuery
     is_open: bool = False
     takes_envelope: bool = False
+    takes: type[Struct] | None = None
 
 
 def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     """The whole document. Every route is in it, and nothing else."""
     listed = tuple(routes)
     shapes = [route.answer for route in listed if not isinstance(route.answer, str)]
+    shapes += [route.takes for route in listed if route.takes is not None]
     _, schemas = msgspec.json.schema_components((*dict.fromkeys(shapes), Problem), ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
@@ -102,6 +107,8 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.takes_envelope:
         operation["requestBody"] = {"required": True, "content": {_JSON: _schema("PartialEnvelope")}}
+    if route.takes is not None:
+        operation["requestBody"] = {"required": True, "content": {_JSON: _schema(route.takes.__name__)}}
     return operation
 
 

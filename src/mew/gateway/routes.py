@@ -6,12 +6,15 @@ from . import shapes
 from .openapi import Route
 
 __all__ = [
+    "END_SESSION",
     "ENVELOPES",
     "HEALTH",
     "INDEX",
+    "MAKE_LINK",
     "MESSAGES",
     "METRICS",
     "OPENAPI",
+    "OPEN_SESSION",
     "PARTICIPANTS",
     "POST_MESSAGE",
     "PROPOSALS",
@@ -74,6 +77,32 @@ PROPOSALS: Final = Route(
     shapes.Proposals,
     problems=_ASKING,
     query=shapes.ProposalsQuery,
+)
+MAKE_LINK: Final = Route(
+    "POST",
+    "/spaces/{space}/links",
+    "makeLink",
+    "A code that signs one in on the page, once and within ten minutes. Not with a JWT or the token of a session.",
+    shapes.LinkMade,
+    problems=_ASKING,
+)
+OPEN_SESSION: Final = Route(
+    "POST",
+    "/sessions",
+    "openSession",
+    "Exchange the code of a link for a token.",
+    shapes.SessionOpened,
+    problems=(400, 401, 403, 408, 413, 429, 503),
+    takes=shapes.LinkCode,
+    is_open=True,
+)
+END_SESSION: Final = Route(
+    "POST",
+    "/sessions/end",
+    "endSession",
+    "Make the token of a session, which this is asked with, worthless.",
+    shapes.SessionEnded,
+    problems=(400, 401, 403, 429, 503),
 )
 HEALTH: Final = Route(
     "GET", "/health", "health", "Whether the gateway runs at all.", shapes.Health, is_open=True

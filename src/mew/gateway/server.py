@@ -31,6 +31,7 @@ from .keeping import Keeping
 from .lobby import Lobby
 from .node import Node, OpenRoom
 from .room import Room
+from .sessions import Sessions, sessions_path
 from .settings import Config, JournalConfig, ServerConfig
 from .socket import SocketDoor
 from .tokens import load_tokens
@@ -118,14 +119,15 @@ class Gateway:
         try:
             config = load_config(before.file, self._environ)
             verifier = self._jwt if config.jwt == before.jwt else _verifier(config)
-            authenticator = _authenticator(config, self._environ, verifier)
+            configured = _configured(config, self._environ)
             self._reload_tls(config)
         except ConfigError as error:
             _logger.error("configuration not reloaded: %s", error)
             return
         self._config = config
         self._jwt = verifier
-        self._guard.authenticator = authenticator
+        self._guard.configured = configured
+        self._guard.authenticator = _authenticator(configured, verifier)
         self._guard.server = self._listening(config)
         self.url = _url(self._guard.server, config)
         if self._kept is not None:
@@ -153,7 +155,7 @@ class Gateway:
     async def _start(self, stack: AsyncExitStack) -> None:
         config = self._config
         self._jwt = _verifier(config)
-        authenticator = _authenticator(config, self._environ, self._jwt)
+        configured = _configured(config, self._environ)
         self._tls = _tls(config)
         trace = None
         if self._trace_file is not None:
@@ -174,13 +176,17 @@ class Gateway:
             patience_s=lambda: self._guard.server.join_timeout_s,
             is_proxy=lambda address: self._guard.is_proxy(address),
         )
-        self._guard = _Doorkeeper(self._node, self._lobby, authenticator, server)
+        self._guard = _Doorkeeper(self._node, self._lobby, configured, self._jwt, server, self._sessions())
         self._sockets = SocketDoor(self._guard, self._node.now)
         stack.callback(self._node.spawn(self._sockets.keep_alive()).cancel)
         await self._listen(stack, listener)
         _log_notes(config)
         if self._tls is None and not is_loopback(self._host):
             _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
+
+    def _sessions(self) -> Sessions:
+        passing = self._ephemeral or self._open_room is not None
+        return Sessions(None if passing else sessions_path(self._config.state_dir), self._node.now)
 
     def _keeping(self, stack: AsyncExitStack, trace: Trace | None) -> Keeping:
         keeping = Keeping(None if self._ephemeral else self._config.journal, trace, self._now)
@@ -231,8 +237,17 @@ class Gateway:
 class _Doorkeeper(Guard):
     """A guard that tells the lobby who is no stranger, and lets nobody in while the gateway stops."""
 
-    def __init__(self, node: Node, lobby: Lobby, authenticator: Authenticator, server: ServerConfig) -> None:
-        super().__init__(node.rooms, authenticator, server)
+    def __init__(
+        self,
+        node: Node,
+        lobby: Lobby,
+        configured: StaticTokens,
+        verifier: JwtVerifier | None,
+        server: ServerConfig,
+        sessions: Sessions,
+    ) -> None:
+        authenticator = _authenticator(configured, verifier)
+        super().__init__(node.rooms, authenticator, server, configured=configured, sessions=sessions)
         self._node = node
         self._lobby = lobby
 
@@ -297,14 +312,17 @@ def _verifier(config: Config) -> JwtVerifier | None:
     return None if config.jwt is None else JwtVerifier(config.jwt)
 
 
-def _authenticator(config: Config, environ: Mapping[str, str], verifier: JwtVerifier | None) -> Authenticator:
+def _authenticator(configured: StaticTokens, verifier: JwtVerifier | None) -> Authenticator:
+    return configured if verifier is None else Chain(configured, verifier)
+
+
+def _configured(config: Config, environ: Mapping[str, str]) -> StaticTokens:
     tokens = load_tokens(config, environ)
     for path in tokens.made:
         _logger.info("token made", extra={"file": str(path)})
     for note in tokens.notes:
         _logger.warning(note)
-    static = StaticTokens(tokens.tables)
-    return static if verifier is None else Chain(static, verifier)
+    return StaticTokens(tokens.tables)
 
 
 def _opened_once(config: Config) -> JournalConfig | None:

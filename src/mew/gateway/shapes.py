@@ -21,6 +21,8 @@ __all__ = [
     "EnvelopesQuery",
     "Health",
     "InvalidQuery",
+    "LinkCode",
+    "LinkMade",
     "MessagesPage",
     "MessagesQuery",
     "NoQuery",
@@ -30,6 +32,8 @@ __all__ = [
     "ProposalsQuery",
     "Ready",
     "Receipt",
+    "SessionEnded",
+    "SessionOpened",
     "SpaceQuery",
     "SpaceShown",
     "Spaces",
@@ -182,6 +186,30 @@ class SpaceShown(Struct, frozen=True):
 
 class Spaces(Struct, frozen=True):
     spaces: list[SpaceShown]
+
+
+class LinkMade(Struct, frozen=True):
+    """`code` goes behind `#link=` in the address of the page. It works once, until `expires`."""
+
+    code: str
+    expires: datetime
+
+
+class LinkCode(Struct, frozen=True, forbid_unknown_fields=True):
+    code: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class SessionOpened(Struct, frozen=True):
+    """`token` is told this once. It is good until `expires`, and no longer than the token that asked for the link."""
+
+    token: str
+    space: str
+    participant: str
+    expires: datetime
+
+
+class SessionEnded(Struct, frozen=True):
+    status: Literal["ended"]
 
 
 class Health(Struct, frozen=True):

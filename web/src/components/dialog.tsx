@@ -1,0 +1,37 @@
+/** A dialog as browsers have it: the rest of the page waits, Escape closes it, and focus comes back. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+import { useDesk } from "./desk";
+
+export function DialogBox({ title, wide, children }: { title: string; wide?: boolean; children: ComponentChildren }) {
+  const desk = useDesk();
+  const box = useRef<HTMLDialogElement>(null);
+  const mine = useRef(desk.dialog.peek()).current;
+  useEffect(() => {
+    const element = box.current;
+    const before = document.activeElement;
+    if (element !== null && !element.open) element.showModal();
+    element?.querySelector<HTMLElement>("[data-first]")?.focus();
+    return () => {
+      element?.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  // Browsers tell of a closed dialog later, when another may be open already.
+  const close = (): void => {
+    if (desk.dialog.value === mine) desk.dialog.value = null;
+  };
+  return (
+    <dialog ref={box} class={wide === true ? "wide" : ""} aria-labelledby="dialog-title" onClose={close} onCancel={close}>
+      <header>
+        <h2 id="dialog-title">{title}</h2>
+        <button type="button" class="quiet close" aria-label="close" onClick={close}>
+          ✕
+        </button>
+      </header>
+      <div class="dialog-inside">{children}</div>
+    </dialog>
+  );
+}

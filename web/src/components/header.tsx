@@ -1,0 +1,77 @@
+/** The line on top: which space, how the connection stands, and what is chosen for this browser. */
+
+import { StaySignedIn } from "../stay";
+import type { State } from "../wire";
+import { count, visible } from "../text";
+import { type Pane, useDesk } from "./desk";
+
+const PANES: [pane: Pane, words: string][] = [
+  ["waiting", "Waiting"],
+  ["stream", "Stream"],
+  ["timeline", "Timeline"],
+  ["people", "People"],
+];
+
+export function Header({ onSignOut }: { onSignOut(): void }) {
+  const desk = useDesk();
+  const { settings } = desk;
+  const theme = settings.theme.value;
+  return (
+    <header class="top">
+      <h1>
+        <span class="brand">mew</span> <span class="space-name">{visible(desk.who.space, 60)}</span>
+      </h1>
+      <Standing />
+      <nav class="views" aria-label="views">
+        {PANES.map(([pane, words]) => (
+          <button key={pane} type="button" class={`view-${pane}`} aria-current={desk.pane.value === pane ? "page" : undefined} onClick={() => (desk.pane.value = pane)}>
+            {words}
+            {pane === "waiting" && desk.waiting.value.length > 0 && <span class="count some">{count(desk.waiting.value.length)}</span>}
+          </button>
+        ))}
+      </nav>
+      <div class="top-tools">
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={settings.notifies.value}
+          title="tell me when something waits and I am not looking"
+          onClick={() => void settings.toggleNotifications().then((why) => why !== null && desk.tell(why, "bad"))}
+        >
+          {settings.notifies.value ? "Notifying" : "Notify me"}
+        </button>
+        <button type="button" class="quiet" title="light, dark, or as the system has it (d)" onClick={() => settings.nextTheme()}>
+          {theme === "system" ? "Theme" : theme === "light" ? "Light" : "Dark"}
+        </button>
+        <button type="button" class="quiet" title="the keys (?)" aria-label="the keys" onClick={() => (desk.dialog.value = { is: "keys" })}>
+          ?
+        </button>
+        <StaySignedIn who={desk.who} />
+        <button type="button" class="quiet" onClick={onSignOut} title={`you are ${visible(desk.who.participant, 60)}`}>
+          Sign out
+        </button>
+      </div>
+    </header>
+  );
+}
+
+const WORDS: Record<State["is"], string> = {
+  connecting: "connecting…",
+  "catching-up": "fetching what was missed…",
+  live: "live",
+  waiting: "no connection",
+  closed: "closed",
+};
+
+function Standing() {
+  const desk = useDesk();
+  const state = desk.state.value;
+  const seconds = state.is === "waiting" ? Math.max(0, Math.ceil((state.againAt - desk.now.value) / 1000)) : 0;
+  return (
+    <span class={`standing ${state.is}`} data-state={state.is} role="status" title={"why" in state ? state.why : undefined}>
+      <i aria-hidden="true" />
+      {WORDS[state.is]}
+      {state.is === "waiting" && <span aria-hidden="true">{seconds > 0 ? `, again in ${seconds} s` : ", trying…"}</span>}
+    </span>
+  );
+}

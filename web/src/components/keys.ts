@@ -1,0 +1,118 @@
+/** The keys, in one table: what does something, and what `?` shows, cannot differ. */
+
+import type { Desk } from "./desk";
+
+interface Key {
+  keys: string[];
+  shown: string;
+  words: string;
+  act(desk: Desk): void;
+}
+
+export const KEYS: Key[] = [
+  { keys: ["j", "ArrowDown"], shown: "j  ↓", words: "the next proposal", act: (desk) => move(desk, 1) },
+  { keys: ["k", "ArrowUp"], shown: "k  ↑", words: "the one before", act: (desk) => move(desk, -1) },
+  { keys: ["a"], shown: "a", words: "approve it, or all that are picked", act: approve },
+  { keys: ["e"], shown: "e", words: "edit it, and approve", act: edit },
+  { keys: ["r"], shown: "r", words: "reject it, or all that are picked, with a reason", act: reject },
+  { keys: ["x"], shown: "x", words: "pick it, to decide several at once", act: (desk) => desk.decisions.selected.value !== null && desk.decisions.toggleMark(desk.decisions.selected.value) },
+  { keys: ["u"], shown: "u", words: "undo, within three seconds", act: undo },
+  { keys: ["g"], shown: "g", words: "how it went: the chain", act: chain },
+  { keys: ["n"], shown: "n", words: "in the stream: the next row", act: (desk) => step(desk, 1) },
+  { keys: ["p"], shown: "p", words: "in the stream: the row before", act: (desk) => step(desk, -1) },
+  { keys: ["v"], shown: "v", words: "the raw JSON of the row, or of the proposal", act: raw },
+  { keys: ["c"], shown: "c", words: "say something", act: (desk) => focus(desk, "say") },
+  { keys: ["/"], shown: "/", words: "find in the stream", act: (desk) => focus(desk, "filter-text") },
+  { keys: ["h"], shown: "h", words: "look back into the history", act: (desk) => (desk.dialog.value = { is: "history" }) },
+  { keys: ["1"], shown: "1", words: "what waits for you", act: (desk) => (desk.pane.value = "waiting") },
+  { keys: ["2"], shown: "2", words: "the stream", act: (desk) => (desk.pane.value = "stream") },
+  { keys: ["3"], shown: "3", words: "the timeline", act: (desk) => (desk.pane.value = "timeline") },
+  { keys: ["4"], shown: "4", words: "participants", act: (desk) => (desk.pane.value = "people") },
+  { keys: ["d"], shown: "d", words: "light, dark, or as the system has it", act: (desk) => desk.settings.nextTheme() },
+  { keys: ["?"], shown: "?", words: "these keys", act: (desk) => (desk.dialog.value = { is: "keys" }) },
+];
+
+/** Listen to the keyboard; returns what ends that. */
+export function listenToKeys(desk: Desk): () => void {
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || desk.dialog.value !== null) return;
+    if (isTyping(event.target)) {
+      if (event.key === "Escape" && event.target instanceof HTMLElement) event.target.blur();
+      return;
+    }
+    if (event.key.startsWith("Arrow") && event.target instanceof Element && event.target.closest(".rows, .long-text, .diff") !== null) return;
+    const key = KEYS.find((one) => one.keys.includes(event.key));
+    if (key === undefined) return;
+    event.preventDefault();
+    key.act(desk);
+  };
+  window.addEventListener("keydown", pressed);
+  return () => window.removeEventListener("keydown", pressed);
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button"].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
+}
+
+function move(desk: Desk, by: number): void {
+  const waiting = desk.waiting.value;
+  if (waiting.length === 0) return;
+  desk.pane.value = "waiting";
+  const at = waiting.findIndex((proposal) => proposal.id === desk.decisions.selected.value);
+  const next = at < 0 ? 0 : Math.min(waiting.length - 1, Math.max(0, at + by));
+  desk.decisions.select(waiting[next]?.id ?? null);
+}
+
+function approve(desk: Desk): void {
+  const ready = desk.decisions.aimed.filter((id) => {
+    const proposal = desk.space.proposals.get(id);
+    return proposal !== undefined && proposal.to.length > 0 && desk.space.mayApprove(proposal);
+  });
+  if (ready.length > 0) desk.decisions.decide(ready, { is: "approve" });
+  else if (desk.decisions.aimed.length > 0) desk.tell("Say first who is to do it, or reject it: you may not do it as it is.");
+}
+
+function edit(desk: Desk): void {
+  const [id] = desk.decisions.aimed;
+  if (id !== undefined) desk.dialog.value = { is: "edit", proposal: id };
+}
+
+function reject(desk: Desk): void {
+  const { aimed } = desk.decisions;
+  if (aimed.length > 0) desk.dialog.value = { is: "reject", proposals: aimed };
+}
+
+function undo(desk: Desk): void {
+  if (!desk.decisions.undo()) desk.tell("There is nothing to undo any more.");
+}
+
+function chain(desk: Desk): void {
+  const id = desk.decisions.selected.value;
+  if (id !== null) desk.dialog.value = { is: "chain", proposal: id };
+}
+
+function raw(desk: Desk): void {
+  const space = desk.past.value ?? desk.space;
+  const id = desk.row.value ?? desk.decisions.selected.value;
+  const row = id === null ? undefined : space.rows.of(id);
+  const envelope = row === undefined ? undefined : [row.envelope, ...row.folded].find((one) => one.id === id);
+  if (envelope !== undefined) desk.dialog.value = { is: "raw", envelope };
+  else desk.tell("Choose a row with n and p first.");
+}
+
+function step(desk: Desk, by: number): void {
+  const { list, of } = { list: (desk.past.value ?? desk.space).rows.list, of: desk.row.value };
+  const at = of === null ? list.length : list.findIndex((row) => row.envelope.id === of);
+  const row = list[Math.min(list.length - 1, Math.max(0, (at < 0 ? list.length : at) + by))];
+  if (row === undefined) return;
+  desk.pane.value = "stream";
+  desk.row.value = row.envelope.id;
+  desk.goTo.value = row.envelope.id;
+}
+
+function focus(desk: Desk, id: string): void {
+  if (desk.pane.value !== "stream") desk.pane.value = "stream";
+  requestAnimationFrame(() => document.getElementById(id)?.focus());
+}

@@ -1,0 +1,140 @@
+/** Letting somebody in, and putting somebody out. */
+
+import { useSignal } from "@preact/signals";
+
+import type { JsonObject } from "../json";
+import { textIn } from "../space/fields";
+import { inWords } from "../space/words";
+import { visible } from "../text";
+import { useDesk } from "./desk";
+import { DialogBox } from "./dialog";
+import { fromShort } from "./grant";
+
+const ID = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$/;
+const ROLES: [words: string, capabilities: string[]][] = [
+  ["talks, thinks aloud and proposes", ["chat", "chat/*", "reasoning/*", "participant/status", "mcp/proposal", "mcp/withdraw", "mcp/request:tools/list"]],
+  ["talks and watches", ["chat", "chat/*"]],
+  ["reviews: approves and rejects", ["chat", "chat/*", "mcp/request", "mcp/reject", "mcp/proposal", "mcp/withdraw"]],
+  ["may do all that you may", ["*"]],
+];
+
+export function InviteDialog() {
+  const desk = useDesk();
+  const id = useSignal("");
+  const role = useSignal(0);
+  const email = useSignal("");
+  const sent = useSignal<string | null>(null);
+  const answer = desk.invited.value;
+  const ack = sent.value !== null && answer?.correlation_id?.includes(sent.value) === true ? answer.payload : null;
+  const capabilities = (ROLES[role.value]?.[1] ?? []).map((short) => fromShort(short)).filter((one) => one !== null);
+  const known = desk.space.participants.get(id.value.trim()) !== undefined;
+  const good = ID.test(id.value.trim()) && !known;
+  const done = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!good) return;
+    const payload: JsonObject = { participant_id: id.value.trim(), initial_capabilities: capabilities };
+    if (email.value.trim() !== "") payload.email = email.value.trim();
+    const echo = await desk.send({ kind: "space/invite", payload });
+    sent.value = echo?.id ?? null;
+  };
+  if (ack != null) return <Invited ack={ack} />;
+  return (
+    <DialogBox title="Invite somebody">
+      <form class="form" onSubmit={(event) => void done(event)}>
+        <label>
+          Their name here
+          <input data-first required value={id.value} spellcheck={false} autocomplete="off" onInput={(event) => (id.value = event.currentTarget.value)} aria-invalid={id.value !== "" && !good} />
+        </label>
+        {id.value !== "" && !good && <p class="fault">{known ? "There is one of that name already: grant, instead of inviting." : "Letters, digits, and . _ @ - after the first."}</p>}
+        <fieldset class="reasons single">
+          <legend>Who</legend>
+          {ROLES.map(([words], at) => (
+            <label key={words} class="choice">
+              <input type="radio" name="role" checked={role.value === at} onChange={() => (role.value = at)} />
+              {words}
+            </label>
+          ))}
+        </fieldset>
+        <label>
+          E-mail, if the gateway is to send it
+          <input type="email" value={email.value} onInput={(event) => (email.value = event.currentTarget.value)} />
+        </label>
+        <p class="means" role="status">
+          <strong>What it will mean:</strong> {visible(id.value.trim() || "they", 60)} can {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them; the token is shown to you alone, once.
+        </p>
+        <div class="actions">
+          <button type="button" onClick={() => (desk.dialog.value = null)}>
+            Back
+          </button>
+          <button type="submit" class="approve" disabled={!good}>
+            Invite
+          </button>
+        </div>
+      </form>
+    </DialogBox>
+  );
+}
+
+function Invited({ ack }: { ack: JsonObject }) {
+  const desk = useDesk();
+  const token = textIn(ack.token) ?? "";
+  const copied = useSignal(false);
+  const close = (): void => {
+    desk.invited.value = null;
+    desk.dialog.value = null;
+  };
+  return (
+    <DialogBox title={`${visible(textIn(ack.participant_id) ?? "They", 60)} may come`}>
+      <div class="form">
+        <p>Hand this over in a way that nobody else can read. It is not shown again.</p>
+        <label>
+          Where
+          <input readOnly class="mono" value={textIn(ack.connection_url) ?? ""} />
+        </label>
+        <label>
+          Token
+          <input readOnly data-first class="mono" value={token} onFocus={(event) => event.currentTarget.select()} />
+        </label>
+        <div class="actions">
+          <button type="button" onClick={() => void navigator.clipboard?.writeText(token).then(() => (copied.value = true))}>
+            {copied.value ? "Copied" : "Copy the token"}
+          </button>
+          <button type="button" class="approve" onClick={close}>
+            Done
+          </button>
+        </div>
+      </div>
+    </DialogBox>
+  );
+}
+
+export function KickDialog({ participant }: { participant: string }) {
+  const desk = useDesk();
+  const reason = useSignal("");
+  const done = (event: Event): void => {
+    event.preventDefault();
+    desk.dialog.value = null;
+    void desk.send({ kind: "space/kick", payload: { participant_id: participant, ...(reason.value.trim() === "" ? {} : { reason: reason.value.trim() }) } });
+  };
+  return (
+    <DialogBox title={`Remove ${visible(participant, 60)}`}>
+      <form class="form" onSubmit={done}>
+        <p class="means">
+          <strong>What it will mean:</strong> its connections are closed and its token is dead. It comes back only by a new invitation. Everyone sees that you removed it.
+        </p>
+        <label>
+          Why, if you like
+          <input data-first value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
+        </label>
+        <div class="actions">
+          <button type="button" onClick={() => (desk.dialog.value = null)}>
+            Back
+          </button>
+          <button type="submit" class="reject">
+            Remove it
+          </button>
+        </div>
+      </form>
+    </DialogBox>
+  );
+}

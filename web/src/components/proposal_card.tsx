@@ -1,0 +1,283 @@
+/** One proposal that waits: who, what, with which arguments, why, and what was decided before. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { objectIn, textIn } from "../space/fields";
+import { type Proposal, argumentsOf, isOpen, statusOf, toolOf } from "../space/proposals";
+import type { Tool } from "../space/tools";
+import { lasting, visible } from "../text";
+import { useLive } from "./desk";
+import { JsonTree } from "./json_view";
+import { StatusChip, storyOf } from "./status";
+import { argumentsLine } from "./summaries";
+import { Ago, LongText, Whom, Who, Words } from "./text_view";
+import { Arguments, Changes } from "./values_view";
+
+export function ProposalCard({ proposal }: { proposal: Proposal }) {
+  const { decisions } = useLive();
+  const card = useRef<HTMLElement>(null);
+  const selected = decisions.selected.value === proposal.id;
+  const underWay = decisions.underWay.value.has(proposal.id);
+  const open = isOpen(proposal);
+  useEffect(() => {
+    if (selected) card.current?.scrollIntoView({ block: "nearest" });
+  }, [selected]);
+  const what = toolOf(proposal) ?? proposal.method;
+  const name = `card${selected ? " selected" : ""}${underWay ? " under-way" : ""}${open ? "" : ` closed ${statusOf(proposal)}`}`;
+  return (
+    <article ref={card} class={name} data-proposal={visible(proposal.id, 80)} aria-label={`${visible(proposal.proposer, 60)} proposes ${visible(what, 80)}`}>
+      <div class="card-head">
+        <input
+          type="checkbox"
+          checked={decisions.marked.value.has(proposal.id)}
+          disabled={!decisions.canDecide(proposal.id)}
+          onChange={() => decisions.toggleMark(proposal.id)}
+          aria-label={`pick ${visible(what, 60)} (x)`}
+        />
+        <button type="button" class="card-title" aria-expanded={selected} onClick={() => decisions.select(selected ? null : proposal.id)}>
+          <span class="card-who">
+            <Who id={proposal.proposer} /> proposes
+          </span>
+          <strong class="card-what">
+            <Words text={what} most={120} />
+          </strong>
+          <span class="card-whom">
+            of <Whom ids={proposal.to} />
+          </span>
+        </button>
+        <span class="card-when">{open ? <Ago at={proposal.at} /> : <StatusChip proposal={proposal} />}</span>
+      </div>
+      {!selected && <p class="card-line">{argumentsLine({ method: proposal.method, params: proposal.params })}</p>}
+      {selected && <Inside proposal={proposal} />}
+    </article>
+  );
+}
+
+function Inside({ proposal }: { proposal: Proposal }) {
+  const { space } = useLive();
+  const tool = toolOf(proposal);
+  const offered = tool === null ? [] : space.targetsOf(proposal).map((who) => space.tools.get(who, tool)).filter((found) => found !== undefined);
+  return (
+    <div class="card-inside">
+      {offered.slice(0, 3).map((one) => (
+        <AboutTool key={one.participant} tool={one} />
+      ))}
+      <Warnings proposal={proposal} offered={offered} />
+      {tool === null ? <Arguments values={proposal.params} /> : <Arguments values={argumentsOf(proposal)} />}
+      <Beside proposal={proposal} />
+      <Why proposal={proposal} />
+      <Before proposal={proposal} />
+      {offered[0]?.schema != null && (
+        <details class="more">
+          <summary>What the tool takes (its schema)</summary>
+          <JsonTree value={offered[0].schema} open={2} />
+        </details>
+      )}
+      <Deciding proposal={proposal} />
+    </div>
+  );
+}
+
+function AboutTool({ tool }: { tool: Tool }) {
+  return (
+    <div class="about-tool">
+      {tool.description !== null && <LongText text={tool.description} first={400} />}
+      <p class="hints">
+        {hints(tool).map(([words, tone]) => (
+          <span key={words} class={`hint ${tone}`}>
+            {words}
+          </span>
+        ))}
+      </p>
+      {tool.changed.length > 0 && (
+        <p class="warning" role="note">
+          Not what it was when first seen here: {tool.changed.join(", ")} changed.
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** The tool's own word for what it is, and no more than that. */
+function hints(tool: Tool): [words: string, tone: string][] {
+  const { readOnlyHint: reads, destructiveHint: destroys, idempotentHint: repeats, openWorldHint: outside } = tool.annotations;
+  const found: [string, string][] = [];
+  if (reads === true) found.push(["says it only reads", "calm"]);
+  if (destroys === true) found.push(["says it is destructive", "grave"]);
+  if (destroys === false && reads !== true) found.push(["says it is not destructive", "calm"]);
+  if (destroys === undefined && reads !== true) found.push(["does not say whether it is destructive", "unsure"]);
+  if (repeats === true) found.push(["says doing it twice is as doing it once", "calm"]);
+  if (outside === true) found.push(["says it reaches outside", "unsure"]);
+  return found;
+}
+
+function Warnings({ proposal, offered }: { proposal: Proposal; offered: Tool[] }) {
+  const { space, now } = useLive();
+  const absent = proposal.to.filter((who) => space.participants.get(who)?.here !== true);
+  const warnings: string[] = [];
+  if (absent.length > 0) warnings.push(`${absent.map((who) => visible(who, 60)).join(", ")} is not here now: an approval would not be answered.`);
+  if (toolOf(proposal) !== null && offered.length === 0) warnings.push("Nobody was seen to list this tool: what it does is not known here.");
+  if (proposal.expiresAt !== null && isOpen(proposal)) {
+    const left = proposal.expiresAt - now.value;
+    warnings.push(left > 0 ? `Its proposer waits ${lasting(left)} more.` : "Its proposer said it would not wait any longer.");
+  }
+  return (
+    <>
+      {warnings.map((words) => (
+        <p key={words} class="warning" role="note">
+          {words}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** What the call carries beside its name and arguments: nothing of it is hidden. */
+function Beside({ proposal }: { proposal: Proposal }) {
+  if (toolOf(proposal) === null) return null;
+  const usual = new Set(["name", "arguments"]);
+  const rest = Object.fromEntries(Object.entries(proposal.params).filter(([name]) => !usual.has(name)));
+  const onlyProgress = Object.keys(rest).length === 1 && Object.keys(objectIn(rest._meta)).join() === "progressToken";
+  if (Object.keys(rest).length === 0 || onlyProgress) return null;
+  return (
+    <details class="more">
+      <summary>Sent along with it</summary>
+      <JsonTree value={rest} />
+    </details>
+  );
+}
+
+function Why({ proposal }: { proposal: Proposal }) {
+  const { space } = useLive();
+  const isOpenHere = useSignal(false);
+  const within = space.reasonings.within(proposal.context);
+  const reasoning = within ?? space.reasonings.before(proposal.proposer, proposal.at);
+  const remarks = proposal.remarks.slice(-3);
+  if (reasoning === undefined && remarks.length === 0) return null;
+  const last = reasoning?.conclusion ?? reasoning?.thoughts.at(-1);
+  return (
+    <div class="why">
+      <h3>Why</h3>
+      {remarks.map((remark) => (
+        <blockquote key={remark.id}>
+          <Who id={remark.by} />: <Words text={remark.text} most={600} />
+        </blockquote>
+      ))}
+      {reasoning !== undefined && (
+        <details open={isOpenHere.value} onToggle={(event) => (isOpenHere.value = event.currentTarget.open)}>
+          <summary>
+            <Words text={textIn((last ?? reasoning.start).payload?.message) ?? ""} most={400} />{" "}
+            <small class="dim">{within === undefined ? "its last reasoning before" : "its reasoning"}</small>
+          </summary>
+          {isOpenHere.value && (
+            <ol class="thoughts">
+              {[reasoning.start, ...reasoning.thoughts, ...(reasoning.conclusion === null ? [] : [reasoning.conclusion])].slice(-60).map((one) => (
+                <li key={one.id}>
+                  <LongText text={textIn(one.payload?.message) ?? ""} first={600} />
+                </li>
+              ))}
+            </ol>
+          )}
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Before({ proposal }: { proposal: Proposal }) {
+  const desk = useLive();
+  const before = desk.space.proposals.precedents(proposal);
+  if (before.length === 0) return <p class="dim before-none">The same was not decided before, as far as is shown here.</p>;
+  const said = (wanted: string[]): number => before.filter((one) => wanted.includes(statusOf(one))).length;
+  const parts: [number, string][] = [
+    [said(["fulfilled", "approved", "failed"]), "approved"],
+    [before.filter((one) => one.rejections.length > 0 && one.fulfilments.length === 0).length, "rejected"],
+    [said(["withdrawn", "timed_out"]), "not decided"],
+  ];
+  return (
+    <details class="more">
+      <summary>
+        The same before: {parts.filter(([times]) => times > 0).map(([times, words]) => `${times} ${words}`).join(", ")}
+      </summary>
+      <ul class="before">
+        {before.slice(0, 8).map((one) => (
+          <li key={one.id}>
+            <StatusChip proposal={one} /> <span class="arguments-line">{argumentsLine({ method: one.method, params: one.params }, 100)}</span>{" "}
+            <small class="dim">
+              {storyOf(one)}, <Ago at={one.at} />
+            </small>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Deciding({ proposal }: { proposal: Proposal }) {
+  const desk = useLive();
+  const { decisions, space } = desk;
+  const to = useSignal("");
+  if (!decisions.canDecide(proposal.id)) return <Decided proposal={proposal} />;
+  const targets = space.targetsOf(proposal);
+  const needsTarget = proposal.to.length === 0;
+  const chosen = to.value || (targets.length === 1 ? targets[0] : undefined);
+  const here = space.participants.listed.filter((one) => one.here && one.id !== space.me).map((one) => one.id);
+  const mayApprove = space.mayApprove(proposal);
+  return (
+    <>
+      {needsTarget && mayApprove && (
+        <label class="choose-target">
+          Who is to do it?
+          <select value={chosen ?? ""} onChange={(event) => (to.value = event.currentTarget.value)}>
+            <option value="">choose…</option>
+            {[...new Set([...targets, ...here])].map((id) => (
+              <option key={id} value={id}>
+                {visible(id, 60)}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <div class={decisions.guarded.value ? "deciding guarded" : "deciding"}>
+        <button
+          type="button"
+          class="approve"
+          disabled={!mayApprove || (needsTarget && chosen === undefined)}
+          title={mayApprove ? "make this call, exactly as it is above, in your name" : "you may not make this call yourself"}
+          onClick={() => decisions.decide([proposal.id], { is: "approve", ...(needsTarget && chosen !== undefined ? { to: [chosen] } : {}) })}
+        >
+          Approve <kbd>a</kbd>
+        </button>
+        <button type="button" disabled={!mayApprove || toolOf(proposal) === null || (needsTarget && chosen === undefined)} onClick={() => (desk.dialog.value = { is: "edit", proposal: proposal.id })}>
+          Edit… <kbd>e</kbd>
+        </button>
+        <button type="button" class="reject" disabled={!space.mayReject(proposal)} onClick={() => (desk.dialog.value = { is: "reject", proposals: [proposal.id] })}>
+          Reject… <kbd>r</kbd>
+        </button>
+        <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>
+          Chain <kbd>g</kbd>
+        </button>
+      </div>
+    </>
+  );
+}
+
+function Decided({ proposal }: { proposal: Proposal }) {
+  const desk = useLive();
+  const first = proposal.fulfilments[0];
+  const pending = desk.decisions.underWay.value.has(proposal.id);
+  return (
+    <div class="decided">
+      <p role="status">{pending ? "Your decision is on its way." : `${capital(storyOf(proposal))}.`}</p>
+      {first?.edited === true && <Changes changes={first.changes} />}
+      <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>
+        Chain <kbd>g</kbd>
+      </button>
+    </div>
+  );
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

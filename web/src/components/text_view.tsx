@@ -1,0 +1,103 @@
+/** Text, names and moments of others, shown so that they cannot pass for anything else. */
+
+import { useSignal } from "@preact/signals";
+
+import { GATEWAY } from "../envelope";
+import { count, cut, lasting, named, pieces } from "../text";
+import { useDesk } from "./desk";
+
+/** Text as it is; what cannot be seen in it is shown as such. */
+export function Words({ text, most = 4_000 }: { text: string; most?: number }) {
+  return (
+    <bdi>
+      {pieces(cut(text, most)).map((piece, at) =>
+        typeof piece === "string" ? (
+          piece
+        ) : (
+          <span key={at} class="hidden-char" title={piece.title}>
+            {piece.shown}
+          </span>
+        ),
+      )}
+    </bdi>
+  );
+}
+
+const STEP = 20_000;
+
+/** Long text, the beginning first, and more of it for who asks. */
+export function LongText({ text, first = 2_000, class: name = "" }: { text: string; first?: number; class?: string }) {
+  const most = useSignal(first);
+  const more = text.length - most.value;
+  return (
+    <div class={`long-text ${name}`} tabIndex={text.length > 400 ? 0 : undefined}>
+      <Words text={text} most={most.value} />
+      {more > 0 && (
+        <button type="button" class="quiet" onClick={() => (most.value += STEP)}>
+          Show more ({count(more)} characters)
+        </button>
+      )}
+    </div>
+  );
+}
+
+const HUES = 12;
+
+/** A participant. Colours help to follow one; they are no proof of who it is. */
+export function Who({ id }: { id: string }) {
+  if (id === GATEWAY) {
+    return (
+      <span class="who gateway" title="said by the gateway itself">
+        gateway
+      </span>
+    );
+  }
+  const { me } = useDesk().space;
+  return (
+    <span class={`who hue-${hueOf(id)}`} title={id === me ? "this is you" : undefined}>
+      {named(id, 60)}
+      {id === me && <small> (you)</small>}
+    </span>
+  );
+}
+
+export function Whom({ ids }: { ids: readonly string[] }) {
+  if (ids.length === 0) return <span class="who">everyone</span>;
+  return (
+    <>
+      {ids.slice(0, 5).map((id, at) => (
+        <span key={id}>
+          {at > 0 && ", "}
+          <Who id={id} />
+        </span>
+      ))}
+      {ids.length > 5 && ` and ${ids.length - 5} more`}
+    </>
+  );
+}
+
+export function hueOf(id: string): number {
+  let hash = 7;
+  for (let at = 0; at < id.length && at < 128; at += 1) hash = (hash * 31 + id.charCodeAt(at)) >>> 0;
+  return hash % HUES;
+}
+
+/** How long ago; the moment itself for who points at it. */
+export function Ago({ at }: { at: number }) {
+  const now = useDesk().now.value;
+  const passed = Math.max(0, now - at);
+  return (
+    <time dateTime={new Date(at).toISOString()} title={new Date(at).toLocaleString()}>
+      {passed < 10_000 ? "just now" : `${lasting(passed)} ago`}
+    </time>
+  );
+}
+
+export function Clock({ at }: { at: number }) {
+  const moment = new Date(at);
+  return (
+    <time class="clock" dateTime={moment.toISOString()} title={moment.toLocaleString()}>
+      {moment.toLocaleTimeString("en-GB")}
+    </time>
+  );
+}

@@ -1,0 +1,123 @@
+/** Waiting for you: the open proposals, the oldest first, always in sight. */
+
+import { useEffect, useRef } from "preact/hooks";
+
+import type { Proposal } from "../space/proposals";
+import { count } from "../text";
+import { describe } from "./decisions";
+import { useDesk } from "./desk";
+import { ProposalCard } from "./proposal_card";
+
+const SHOWN_MAX = 60;
+const KEPT_MS = 6_000;
+/** What somebody is reading stays longer. */
+const READ_MS = 20_000;
+
+/** What is listed: what waits, and what was just decided or closed while it was shown. */
+export function useListed(): Proposal[] {
+  const desk = useDesk();
+  const { decisions, space } = desk;
+  const kept = decisions.kept.value.map((id) => space.proposals.get(id)).filter((found) => found !== undefined);
+  const waiting = desk.waiting.value.slice(0, SHOWN_MAX);
+  const all = new Map([...waiting, ...kept].map((proposal) => [proposal.id, proposal]));
+  return [...all.values()].sort((one, other) => one.at - other.at);
+}
+
+export function Waiting() {
+  const desk = useDesk();
+  const { decisions } = desk;
+  const waiting = desk.waiting.value;
+  const listed = useListed();
+  const before = useRef<Set<string>>(new Set());
+
+  useEffect(() => {
+    const now = new Set(waiting.map((proposal) => proposal.id));
+    const gone = [...before.current].filter((id) => !now.has(id) && !decisions.kept.value.includes(id));
+    before.current = now;
+    if (gone.length > 0) {
+      decisions.kept.value = [...decisions.kept.value, ...gone].slice(-20);
+      const forget = (but: string | null): void => {
+        decisions.kept.value = decisions.kept.value.filter((id) => !gone.includes(id) || id === but);
+      };
+      window.setTimeout(() => {
+        const reading = decisions.selected.value;
+        forget(reading === null || decisions.isMine(reading) ? null : reading);
+      }, KEPT_MS);
+      window.setTimeout(() => forget(null), READ_MS);
+    }
+    const selected = decisions.selected.value;
+    const next = waiting.find((proposal) => decisions.canDecide(proposal.id))?.id ?? null;
+    const stays = selected !== null && (now.has(selected) || decisions.kept.value.includes(selected));
+    if (!stays || (next !== null && decisions.isMine(selected) && !decisions.underWay.value.has(selected))) decisions.offer(next);
+  }, [waiting, decisions.kept.value, decisions.pending.value]);
+
+  const marked = [...decisions.marked.value].filter((id) => decisions.canDecide(id));
+  return (
+    <section class="waiting" aria-labelledby="waiting-title">
+      <header class="pane-head">
+        <h2 id="waiting-title">
+          Waiting for you <span class={waiting.length > 0 ? "count some" : "count"}>{count(waiting.length)}</span>
+        </h2>
+        {marked.length > 0 && (
+          <div class="several" role="group" aria-label="the proposals picked">
+            <span>{marked.length} picked</span>
+            <button type="button" class="approve small" onClick={() => decisions.decide(marked, { is: "approve" })}>
+              Approve all
+            </button>
+            <button type="button" class="reject small" onClick={() => (desk.dialog.value = { is: "reject", proposals: marked })}>
+              Reject all
+            </button>
+            <button type="button" class="quiet" onClick={() => (decisions.marked.value = new Set())}>
+              None
+            </button>
+          </div>
+        )}
+      </header>
+      <div class="cards" tabIndex={-1}>
+        {listed.map((proposal) => (
+          <ProposalCard key={proposal.id} proposal={proposal} />
+        ))}
+        {waiting.length > SHOWN_MAX && <p class="dim pad">and {count(waiting.length - SHOWN_MAX)} more after these</p>}
+        {listed.length === 0 && <Nothing />}
+      </div>
+      <Undo />
+    </section>
+  );
+}
+
+function Nothing() {
+  const desk = useDesk();
+  if (!desk.loaded.value) return <p class="dim pad">Looking…</p>;
+  return (
+    <div class="nothing">
+      <p class="big" aria-hidden="true">
+        ✓
+      </p>
+      <p>Nothing waits for you.</p>
+      <p class="dim">Proposals come here as they are made. Press ? for the keys.</p>
+    </div>
+  );
+}
+
+function Undo() {
+  const desk = useDesk();
+  const { pending } = desk.decisions;
+  return (
+    <div class="undo" role="status">
+      {pending.value.map((one) => (
+        <div key={one.key} class="undo-line">
+          <span class="undo-clock" data-sending={one.is === "sending"} aria-hidden="true" />
+          <span>
+            {describe(one, desk)}
+            {one.is === "sending" && "…"}
+          </span>
+          {one.is === "waiting" && (
+            <button type="button" onClick={() => desk.decisions.undo(one.key)}>
+              Undo <kbd>u</kbd>
+            </button>
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}

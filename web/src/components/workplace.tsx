@@ -1,0 +1,122 @@
+/** The whole page, once signed in. */
+
+import "../style/page.css";
+import "../style/cards.css";
+import "../style/stream.css";
+import "../style/dialogs.css";
+import "../style/phone.css";
+
+import { useEffect, useMemo } from "preact/hooks";
+
+import type { SignedIn } from "../signin";
+import type { Problem } from "../wire";
+import { ChainDialog } from "./chain";
+import { ControlDialog } from "./control";
+import { Desk, DeskProvider, useDesk } from "./desk";
+import { EditDialog } from "./edit";
+import { GrantDialog, RevokeDialog } from "./grant";
+import { Header } from "./header";
+import { listenToKeys } from "./keys";
+import { InviteDialog, KickDialog } from "./members";
+import { People } from "./people";
+import { RejectDialog } from "./reject";
+import { HistoryDialog, KeysDialog, RawDialog } from "./small_dialogs";
+import { Stream } from "./stream";
+import { Timeline } from "./timeline";
+import { Waiting } from "./waiting";
+import { Words } from "./text_view";
+
+interface Props {
+  who: SignedIn;
+  onRefused(problem: Problem): void;
+  onSignOut(): void;
+}
+
+export function Workplace({ who, onRefused, onSignOut }: Props) {
+  const desk = useMemo(() => new Desk(who, onRefused), [who]);
+  useEffect(() => {
+    void desk.start();
+    const deaf = listenToKeys(desk);
+    return () => {
+      deaf();
+      desk.stop();
+      document.title = "mew";
+    };
+  }, [desk]);
+  return (
+    <DeskProvider value={desk}>
+      <Title />
+      <Header onSignOut={onSignOut} />
+      <Panes />
+      <Dialogs />
+      <Notices />
+    </DeskProvider>
+  );
+}
+
+function Title() {
+  const desk = useDesk();
+  const waiting = desk.waiting.value.length;
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${desk.who.space} · mew`;
+  }, [waiting]);
+  return null;
+}
+
+function Panes() {
+  const desk = useDesk();
+  const pane = desk.pane.value;
+  return (
+    <main class="panes" data-pane={pane}>
+      <Waiting />
+      {pane === "timeline" ? <Timeline /> : <Stream />}
+      <People />
+    </main>
+  );
+}
+
+function Dialogs() {
+  const dialog = useDesk().dialog.value;
+  switch (dialog?.is) {
+    case "keys":
+      return <KeysDialog />;
+    case "raw":
+      return <RawDialog envelope={dialog.envelope} />;
+    case "chain":
+      return <ChainDialog id={dialog.proposal} />;
+    case "edit":
+      return <EditDialog id={dialog.proposal} />;
+    case "reject":
+      return <RejectDialog proposals={dialog.proposals} />;
+    case "control":
+      return <ControlDialog participant={dialog.participant} kind={dialog.kind} />;
+    case "grant":
+      return <GrantDialog participant={dialog.participant} />;
+    case "revoke":
+      return <RevokeDialog participant={dialog.participant} grant={dialog.grant} />;
+    case "invite":
+      return <InviteDialog />;
+    case "kick":
+      return <KickDialog participant={dialog.participant} />;
+    case "history":
+      return <HistoryDialog />;
+    default:
+      return null;
+  }
+}
+
+function Notices() {
+  const desk = useDesk();
+  return (
+    <div class="notices" role="status" aria-live="polite">
+      {desk.notices.value.map((notice) => (
+        <div key={notice.key} class={`notice ${notice.tone}`}>
+          <Words text={notice.text} most={400} />
+          <button type="button" class="quiet" aria-label="dismiss" onClick={() => desk.dismiss(notice.key)}>
+            ✕
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}

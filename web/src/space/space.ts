@@ -1,0 +1,209 @@
+/**
+ * PURE. The space as it is shown: envelopes in, and what was asked over HTTP; participants, proposals, rows out.
+ *
+ * The same events give the same space. There is no clock in it: the time is the event's.
+ */
+
+import { type Envelope, GATEWAY } from "../envelope";
+import type { Participant as ListedParticipant, Proposal as ListedProposal } from "../http";
+import { Exchanges } from "./exchanges";
+import { textIn } from "./fields";
+import { Participants } from "./participants";
+import { type Proposal, Proposals, isOpen } from "./proposals";
+import { type Row, Rows } from "./rows";
+import { Streams } from "./streams";
+import { Chats, Reasonings } from "./talk";
+import { Tools } from "./tools";
+import { mayDo } from "./fitting";
+
+export type Event =
+  /** One more envelope, at the moment it came (or, for history, at the moment it names). */
+  | { is: "envelope"; envelope: Envelope; at: number }
+  /** Older ones than any that are here, oldest first. */
+  | { is: "older"; envelopes: Envelope[]; at: number }
+  | { is: "frame"; stream: string; data: string | Uint8Array; at: number }
+  | { is: "participants"; listed: ListedParticipant[]; at: number }
+  | { is: "proposals"; listed: ListedProposal[] };
+
+export interface Limits {
+  envelopesMax: number;
+  sizeMax: number;
+}
+
+const LIMITS: Limits = { envelopesMax: 100_000, sizeMax: 400_000_000 };
+/** An answer that comes later than so many rows after its question has a row of its own, or it would not be seen. */
+const NEAR_ROWS = 12;
+const QUIET = new Set(["system/welcome", "space/invite-ack"]);
+
+export class Space {
+  readonly participants = new Participants();
+  proposals = new Proposals();
+  exchanges = new Exchanges();
+  reasonings = new Reasonings();
+  chats = new Chats();
+  streams = new Streams();
+  tools = new Tools();
+  rows: Rows;
+  /** Grows with each event. */
+  version = 0;
+  #limits: Limits;
+
+  constructor(limits: Limits = LIMITS) {
+    this.#limits = limits;
+    this.rows = new Rows(limits.envelopesMax, limits.sizeMax);
+  }
+
+  get me(): string {
+    return this.participants.me;
+  }
+
+  apply(event: Event): void {
+    this.version += 1;
+    switch (event.is) {
+      case "envelope":
+        this.participants.apply(event.envelope, event.at);
+        this.#tell(event.envelope, event.at);
+        break;
+      case "older":
+        this.#prepend(event.envelopes, event.at);
+        break;
+      case "frame":
+        this.#frame(event.stream, event.data, event.at);
+        break;
+      case "participants":
+        this.participants.know(event.listed, event.at);
+        break;
+      case "proposals":
+        this.proposals.adopt(event.listed);
+        break;
+    }
+  }
+
+  /** The open proposals that wait for me: I may decide them, they are not mine, and I have not said no. Oldest first. */
+  get waiting(): Proposal[] {
+    return this.proposals.open.filter((proposal) => this.waitsForMe(proposal));
+  }
+
+  waitsForMe(proposal: Proposal): boolean {
+    const { me } = this;
+    if (!isOpen(proposal) || proposal.proposer === me) return false;
+    if (proposal.exclusive && !proposal.preferred.includes(me)) return false;
+    if (proposal.rejections.some((said) => said.by === me)) return false;
+    return this.mayReject(proposal) || this.mayApprove(proposal);
+  }
+
+  mayApprove(proposal: Proposal): boolean {
+    const payload = { jsonrpc: "2.0", id: 0, method: proposal.method, params: proposal.params };
+    const targets = proposal.to.length > 0 ? [proposal.to] : [...this.participants.all.keys()].map((id) => [id]);
+    return targets.some((to) => mayDo(this.participants.mine, { kind: "mcp/request", to, payload }));
+  }
+
+  mayReject(proposal: Proposal): boolean {
+    const draft = { kind: "mcp/reject", to: [proposal.proposer], payload: { reason: "disagree" } };
+    return mayDo(this.participants.mine, draft);
+  }
+
+  /** Whom an approval can be sent to: whom the proposal names, else who offers the tool. */
+  targetsOf(proposal: Proposal): string[] {
+    if (proposal.to.length > 0) return proposal.to;
+    const tool = proposal.method === "tools/call" ? textIn(proposal.params.name) : null;
+    return tool === null ? [] : this.tools.offering(tool).map((offered) => offered.participant);
+  }
+
+  #tell(envelope: Envelope, at: number): void {
+    this.chats.me = this.participants.me;
+    if (envelope.kind === "system/welcome") this.streams.welcome(envelope.payload ?? {}, at);
+    if (QUIET.has(envelope.kind) || this.#isKnown(envelope)) return;
+    const home = this.#home(envelope, at);
+    if (home === null) this.rows.add(envelope, at);
+    else this.rows.fold(home, envelope);
+  }
+
+  /** An id may come twice: clients of the TypeScript implementation count from the start again. */
+  #isKnown(envelope: Envelope): boolean {
+    const row = this.rows.of(envelope.id);
+    if (row === undefined) return false;
+    const same = [row.envelope, ...row.folded].find((one) => one.id === envelope.id);
+    return same !== undefined && same.from === envelope.from && same.ts === envelope.ts && same.kind === envelope.kind;
+  }
+
+  /** Take the envelope into all that is followed; return the row that it belongs into, null for one of its own. */
+  #home(envelope: Envelope, at: number): Row | null {
+    for (const proposal of this.proposals.apply(envelope, at)) this.rows.touch(this.rows.of(proposal.id));
+    const [space] = envelope.kind.split("/", 1);
+    switch (space) {
+      case "mcp":
+        return this.#exchange(envelope, at);
+      case "reasoning":
+        return this.#reasoning(envelope, at);
+      case "chat":
+        return this.#chat(envelope, at);
+      case "stream":
+        return this.#stream(envelope, at);
+      case "system":
+        if (envelope.kind === "system/presence" && envelope.from === GATEWAY) this.#presence(envelope, at);
+        return null;
+      default:
+        return null;
+    }
+  }
+
+  #exchange(envelope: Envelope, at: number): Row | null {
+    const exchange = this.exchanges.apply(envelope, at);
+    if (exchange === null || exchange.request.id === envelope.id) return null;
+    const row = this.rows.of(exchange.request.id);
+    if (row === undefined) return null;
+    if (envelope.kind === "mcp/response") {
+      this.tools.apply(exchange, envelope);
+      if (this.rows.since(row) > NEAR_ROWS) {
+        this.rows.touch(row);
+        return null;
+      }
+    }
+    return row;
+  }
+
+  #reasoning(envelope: Envelope, at: number): Row | null {
+    const reasoning = this.reasonings.apply(envelope, at);
+    if (reasoning === null || reasoning.start.id === envelope.id) return null;
+    return this.rows.of(reasoning.start.id) ?? null;
+  }
+
+  #chat(envelope: Envelope, at: number): Row | null {
+    const chat = this.chats.apply(envelope, at);
+    if (chat === null || chat.envelope.id === envelope.id) return null;
+    return this.rows.of(chat.envelope.id) ?? null;
+  }
+
+  #stream(envelope: Envelope, at: number): Row | null {
+    this.streams.apply(envelope, at);
+    return null;
+  }
+
+  #presence(envelope: Envelope, at: number): void {
+    const participant = envelope.payload?.participant;
+    const id = typeof participant === "object" && participant !== null && !Array.isArray(participant) ? textIn(participant.id) : null;
+    if (envelope.payload?.event === "leave" && id !== null) this.reasonings.left(id, at);
+  }
+
+  #frame(id: string, data: string | Uint8Array, at: number): void {
+    this.streams.frame(id, data, at);
+  }
+
+  /** What came before is told again from the start: pairs may lie on both sides of where we began. */
+  #prepend(older: Envelope[], at: number): void {
+    const kept = this.rows.list.flatMap((row) => [
+      { envelope: row.envelope, at: row.at },
+      ...row.folded.map((envelope) => ({ envelope, at: Date.parse(envelope.ts ?? "") || row.at })),
+    ]);
+    const before = older.map((envelope) => ({ envelope, at: Math.min(Date.parse(envelope.ts ?? "") || at, at) }));
+    const listed = this.proposals;
+    this.proposals = new Proposals();
+    this.exchanges = new Exchanges();
+    this.reasonings = new Reasonings();
+    this.chats = new Chats();
+    this.rows = new Rows(this.#limits.envelopesMax, this.#limits.sizeMax);
+    for (const one of [...before, ...kept]) this.#tell(one.envelope, one.at);
+    this.proposals.take(listed);
+  }
+}
