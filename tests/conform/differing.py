@@ -1,6 +1,7 @@
 """Ways in which a gateway may differ from ours and be none the worse."""
 
 import asyncio
+import json
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
@@ -30,15 +31,19 @@ from mew.space.state import StreamId
 from .mutants.breaks import Said
 
 __all__ = [
+    "as_doubles",
     "backwards",
     "bare_stream_open",
     "closed_not_denied",
+    "curt",
     "cutting_off",
     "disconnecting",
     "echoing_frames",
     "grants_end_at_a_restart",
     "in_a_while",
+    "join_each_time",
     "kicked_for_a_moment",
+    "leave_each_time",
     "more_of_its_own",
     "no_cause",
     "no_echo",
@@ -120,6 +125,28 @@ def echoing_frames(right: Any, self: Relay, guest: Any, frame: bytes, *, text: b
     right(self, guest, frame, text=text)
 
 
+def join_each_time(right: Any, state: Any, entry: Any, who: Any, connection: Any, **how: Any) -> Any:
+    """A second connection of somebody is announced as well."""
+    decisions = right(state, entry, who, connection, **how)
+    again = not any(isinstance(one, Deliver) for one in decisions)
+    return [*decisions, presence._presence(state, entry, "join", who)] if again else decisions
+
+
+def leave_each_time(right: Any, state: Any, entry: Any, connection: Any) -> Any:
+    who = state.connections[connection]
+    return right(state, entry, connection) or [presence._presence(state, entry, "leave", who)]
+
+
+def as_doubles(right: Any, raw: bytes) -> bytes:
+    """What it passes on it has read and written again, with the numbers that JavaScript has."""
+    frame: bytes = right(json.dumps(json.loads(raw, parse_int=_rounded)).encode())
+    return frame
+
+
+def _rounded(digits: str) -> int | float:
+    return int(digits) if abs(int(digits)) < 1 << 53 else float(digits)
+
+
 # Whom it lets in, and whom it cuts off.
 
 
@@ -129,6 +156,28 @@ def cutting_off(right: Any, self: Room, who: Any, connection: Any, *refused: Any
     self.flush()
     if connection in self.guests:
         self.guests[connection].close(CloseCode.FLOODING, "that was refused")
+
+
+def curt(right: Any, self: Room, guest: Any, received: bytes) -> None:
+    """Closes over what it cannot begin to read and what has no kind; an error names an id that is empty."""
+    if b"[" * 1_000 in received or b'"kind": ""' in received:
+        guest.close(1007, "what is that?")
+    elif b'"id": ""' in received:
+        own = [connection for connection, one in self.guests.items() if one is guest]
+        error: Said = {
+            "protocol": "mew/v0.4",
+            "id": f"no-{next(_numbers)}",
+            "from": "system:gateway",
+            "to": [guest.who],
+        }
+        error |= {"kind": "system/error", "correlation_id": [""], "payload": {"error": "invalid_envelope"}}
+        self._outboxes.to(own, vars(room)["text_frame"](encode_json(error)))
+        self.flush()
+    else:
+        right(self, guest, received)
+
+
+_numbers: Final = count(1)
 
 
 async def the_last_counts(right: Any, self: Room, guest: Any) -> None:

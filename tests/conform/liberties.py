@@ -15,18 +15,22 @@ from mew.gateway.room import Room
 from mew.gateway.socket import LenientGuest, SocketDoor
 from mew.gateway.websocket import binary_frame
 from mew.protocol.kinds import Kind
-from mew.space import streams
+from mew.space import grants, presence, streams
 
 from .differing import (
+    as_doubles,
     backwards,
     bare_stream_open,
     closed_not_denied,
+    curt,
     cutting_off,
     disconnecting,
     echoing_frames,
     grants_end_at_a_restart,
     in_a_while,
+    join_each_time,
     kicked_for_a_moment,
+    leave_each_time,
     more_of_its_own,
     no_cause,
     no_echo,
@@ -57,7 +61,7 @@ def joining(how: Join) -> Callable[[Cast], Cast]:
 
 def bare(cast: Cast) -> Cast:
     """One space, and no HTTP API, expressions or mail."""
-    return replace(cast, http=None, elsewhere=None, mail=None, notation=Notation("", ""), patience_s=0.12)
+    return replace(cast, http=None, elsewhere=None, mail=None, notation=Notation(), patience_s=0.12)
 
 
 def without_ids(cast: Cast) -> Cast:
@@ -81,7 +85,7 @@ STATUSES: Final = checks(
     "talk.an_acknowledgement_has_any_status",
 )
 CLOSED_BY_THE_GATEWAY: Final = checks("streams.the_gateway_")
-TWO_CONNECTIONS: Final = checks("presence.a_second_connection_is_not_a_second_participant")
+TWO_CONNECTIONS: Final = checks("presence.who_ha")
 BY_GUESTS: Final = checks(
     "grants.nobody_invites_with_what_it_lacks",
     "members.a_token_goes_to_the_inviter",
@@ -159,6 +163,21 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     ),
     "gives no token to who is invited": Liberty(
         (wrapping(invitations, "text_frame", no_token),), not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT
+    ),
+    "gives no token to who is invited, and leaves what somebody gave on when that one loses it": Liberty(
+        (
+            wrapping(invitations, "text_frame", no_token),
+            replaced(grants, "_still_held", lambda held, capabilities, *_: capabilities),
+        ),
+        not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT,
+    ),
+    "announces each connection, reads numbers as doubles, and is curt to what it cannot read": Liberty(
+        (
+            wrapping(Room, "receive", curt),
+            wrapping(presence, "join", join_each_time),
+            wrapping(presence, "leave", leave_each_time),
+            wrapping(room, "text_frame", as_doubles),
+        ),
     ),
     "does not answer invitations, nor grant, and has no HTTP": Liberty(
         (ruled("space/invite", act=nothing), ruled("capability/grant", act=nothing)),

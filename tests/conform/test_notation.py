@@ -1,11 +1,11 @@
-"""How a gateway writes expressions and paths is the operator's to say; without a word it is our way."""
+"""How a gateway writes expressions and paths is the operator's to say; without a word they are not tried."""
 
 from pathlib import Path
 
 import pytest
 
 from mew.conform.cast import read_cast
-from mew.conform.notation import Notation
+from mew.conform.notation import OURS, Notation
 from mew.conform.verdicts import NotOffered
 from mew.protocol.capability import Capability
 
@@ -21,7 +21,7 @@ jsonpath = {kind = "{kind}", where = [{path = "$.payload{steps}", is = "{pattern
 
 
 def test_our_own_way_is_a_capability_of_ours() -> None:
-    notation = Notation()
+    notation = OURS
     expression = notation.expression("a|b")
     assert expression == "/^(a|b)$/"
     Capability.parse({"kind": expression})
@@ -41,8 +41,8 @@ def test_another_way_is_read_from_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_a_gateway_without_them_does_not_offer_them() -> None:
-    notation = Notation(regex="", jsonpath="")
+def test_what_nobody_told_the_kit_is_not_offered() -> None:
+    notation = Notation()
     with pytest.raises(NotOffered, match="regular expressions"):
         notation.expression("a")
     with pytest.raises(NotOffered, match="JSONPath"):

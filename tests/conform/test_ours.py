@@ -57,6 +57,6 @@ async def test_what_the_kit_is_not_given_is_not_offered(tmp_path: Path) -> None:
     )
     async with gateway(tmp_path) as cast:
         roles = {name: role for name, role in cast.roles.items() if name != TWIN}
-        bare = replace(cast, roles=roles, elsewhere=None, mail=None, http=None, notation=Notation("", ""))
+        bare = replace(cast, roles=roles, elsewhere=None, mail=None, http=None, notation=Notation())
         results = await outcomes(bare, *needs)
     assert {one.outcome for one in results.values()} == {Outcome.NOT_OFFERED}

@@ -155,6 +155,64 @@ async def test_who_leaves_because_of_what_is_no_envelope_is_found_out_and_not_tr
     assert house.company.lost
 
 
+class Gullible:
+    """Answers what is for it, and takes every welcome for its own; `lasting`: it is the same when it comes again."""
+
+    def __init__(self, *, lasting: bool) -> None:
+        self.me = ""
+        self.lasting = lasting
+        self.is_taken_in = False
+
+    async def live(self, house: House) -> None:
+        for _ in range(9):
+            if not self.lasting:
+                self.me = ""
+            await bare(house, self.talk)
+
+    async def talk(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        async for message in socket:
+            envelope = json.loads(message.data)
+            if envelope["kind"] == "system/welcome" and not self.is_taken_in:
+                told = envelope["payload"]["you"]["id"]
+                self.is_taken_in = self.lasting and self.me not in ("", told)
+                self.me = told
+            if self.me in envelope.get("to", ()):
+                await self.answer(socket, envelope)
+
+    async def answer(self, socket: aiohttp.ClientWebSocketResponse, asked: Envelope) -> None:
+        said = {"correlation_id": [asked["id"]], "to": [asked["from"]]}
+        if asked["kind"] == "participant/request-status":
+            await socket.send_json(spoken(self.me, "participant/status", {"status": "active"}, **said))
+        if asked["kind"] == "mcp/request":
+            answer = {"jsonrpc": "2.0", "id": asked["payload"]["id"], "result": {"tools": []}}
+            await socket.send_json(spoken(self.me, "mcp/response", answer, **said))
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["for now", "for good"])
+async def test_one_mistake_of_a_participant_is_not_held_against_it_twice(*, lasting: bool) -> None:
+    first, second = "standing.anothers_welcome_is_not_its_own", "requests.an_answer_goes_to_who_asked"
+    async with open_house(Prompts(patience_s=0.1)) as house, asyncio.TaskGroup() as tasks:
+        living = tasks.create_task(Gullible(lasting=lasting).live(house))
+        await house.company.presence()
+        found = await try_participant(house.company, map(named, (first, second)))
+        living.cancel()
+    assert found[0].outcome is Outcome.FAIL
+    if lasting:
+        assert found[1].outcome is Outcome.NOT_OFFERED
+        assert found[1].why == f"not tried: the participant answers nothing since the check {first}"
+    else:
+        assert found[1].outcome is Outcome.PASS, found[1].why
+
+
+async def test_a_participant_finds_its_way_by_the_variables_that_mew_up_gives() -> None:
+    async with open_house(Prompts(patience_s=0.1)) as house:
+        given = house.environment
+        with open(given["MEW_TOKEN_FILE"], encoding="utf-8") as file:  # noqa: ASYNC230
+            assert file.read() == given["MEW_TOKEN"]
+    assert given["MEW_GATEWAY"] == given["MEW_URL"] == house.url
+    assert given["MEW_SPACE"] == SPACE
+
+
 async def _survived(living: Awaitable[None]) -> None:
     with suppress(ValueError):  # what it could not read
         await living

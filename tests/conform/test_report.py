@@ -61,6 +61,14 @@ def test_the_document_has_what_was_demanded_by_whom_and_what_was_seen() -> None:
     }
 
 
+def test_the_document_says_where_not_all_was_tried() -> None:
+    found = verdicts([MUST], [result(MUST, Outcome.PASS)])
+    assert as_document("ws://here", found)["is_part"] is False
+    part = as_document("ws://here", found, only=["3.8"])
+    assert (part["is_part"], part["only"], part["conforms"]) == (True, ["3.8"], True)
+    assert as_document("ws://here", verdicts([MUST], []))["is_part"] is True, "it was interrupted"
+
+
 def test_junit_has_a_case_for_each_requirement_and_the_evidence_of_what_failed() -> None:
     results = [
         result(MUST, Outcome.FAIL, "welcomes.one", evidence=("owner ← \x00nothing",)),
@@ -70,6 +78,11 @@ def test_junit_has_a_case_for_each_requirement_and_the_evidence_of_what_failed()
     suite = ElementTree.fromstring(as_junit("ws://here", verdicts([MUST, SHOULD, MAY], results)))
     assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["3", "1", "2"]
     (failure,) = suite.iter("failure")
+    assert failure.get("message") == "it was fail"
+    assert [one.get("message") for one in suite.iter("skipped")] == [
+        "not run",
+        "not offered: it was not offered",
+    ]
     assert failure.text is not None
     lines = failure.text.splitlines()
     assert lines[0] == f"§3.8.1: {MUST.sentence}"

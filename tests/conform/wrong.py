@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mew.conform.cast import DOOMED, ELSEWHERE, ROLES, SPARES, TWIN, Cast, Elsewhere, Role
 from mew.conform.checking import Check, all_checks
+from mew.conform.notation import OURS
 from mew.conform.running import run_checks
 from mew.conform.verdicts import Result
 from mew.gateway.config import load_config
@@ -59,6 +60,7 @@ def _cast(url: str, mail: str) -> Cast:
         patience_s=PATIENCE_S,
         elsewhere=elsewhere,
         mail=mail,
+        notation=OURS,
     )
 
 

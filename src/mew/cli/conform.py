@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -13,17 +13,21 @@ from mew.conform.cast import BadCast, Cast, read_cast
 from mew.conform.checking import Check, all_checks
 from mew.conform.example import write_example
 from mew.conform.ledger import Side
+from mew.conform.reaching import reached
 from mew.conform.report import verdicts
 from mew.conform.running import run_checks
 from mew.conform.verdicts import Result
 
+from .conform_choice import Only, chosen
 from .conform_participant import participant, prompts
-from .conform_results import Junit, Only, requirements_about, tell_results
-from .progress import progress
+from .conform_progress import counting
+from .conform_results import Junit, Shown, tell_results
 from .telling import told
 from .where import Failed
 
 __all__ = ["conform"]
+
+INTERRUPTED: Final = 130
 
 
 class _GatewayUnlessNamed(TyperGroup):
@@ -38,7 +42,9 @@ class _GatewayUnlessNamed(TyperGroup):
 conform = typer.Typer(
     name="conform",
     cls=_GatewayUnlessNamed,
-    help="Try the specification on a gateway or a participant.",
+    subcommand_metavar="URL | COMMAND [ARGS]...",
+    help="Try the specification on a gateway (mew conform URL), or on a participant.\n\n"
+    "Example: mew conform ws://127.0.0.1:8080 --config conform.toml",
     no_args_is_help=True,
 )
 conform.command("participant")(participant)
@@ -49,24 +55,32 @@ conform.command("prompts")(prompts)
 @told("mew conform")
 def gateway(
     url: Annotated[str | None, typer.Argument(help="Where the gateway is, like ws://127.0.0.1:8080.")] = None,
-    config: Annotated[Path, typer.Option("--config", "-c", help="Tokens and where the HTTP API is.")] = Path(
-        "conform.toml"
-    ),
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="Who the kit may be: tokens, and the space.")
+    ] = Path("conform.toml"),
     only: Only = None,
     junit: Junit = None,
     *,
     json: Annotated[bool, typer.Option("--json", help="The results with all evidence, as JSON.")] = False,
 ) -> None:
-    """Try every requirement about gateways, and say section by section what holds. Exit code 1: a MUST does not.
+    """Try every requirement about gateways, and say section by section what holds.
+
+    Exit code 1: a MUST does not hold. 2: it could not be tried, as nobody was let in or the config is wrong.
 
     Example: mew conform ws://127.0.0.1:8080 --config conform.toml --only 3.6
     """
     cast = _cast(config, url)
-    requirements = requirements_about(Side.GATEWAY, only)
+    requirements = chosen(Side.GATEWAY, only)
     ids = {one.id for one in requirements}
-    chosen = [check for check in all_checks() if ids.intersection(check.requirements)]
-    found = verdicts(requirements, _run(cast, chosen))
-    tell_results(Side.GATEWAY, cast.url, found, junit, as_json=json)
+    checks = [check for check in all_checks() if ids.intersection(check.requirements)]
+    results: list[Result] = []
+    try:
+        _run(cast, checks, results)
+    except KeyboardInterrupt:
+        typer.echo(f"mew conform: interrupted after {len(results)} of {len(checks)} checks", err=True)
+    tell_results(Side.GATEWAY, cast.url, verdicts(requirements, results), Shown(only, junit, json))
+    if len(results) < len(checks):
+        raise typer.Exit(INTERRUPTED)
 
 
 @conform.command("example")
@@ -91,16 +105,26 @@ def _cast(config: Path, url: str | None) -> Cast:
     try:
         return read_cast(config, os.environ, url)
     except BadCast as error:
-        raise Failed(f"{error}; 'mew conform example' writes one to start from") from error
+        hint = "; 'mew conform example' writes one to start from" if error.missing else ""
+        raise Failed(f"{error}{hint}") from error
 
 
-def _run(cast: Cast, chosen: Sequence[Check]) -> list[Result]:
-    done = 0
-    with progress("trying") as tell:
+def _run(cast: Cast, checks: Sequence[Check], results: list[Result]) -> None:
+    """Play them, each result as soon as it is known.
 
-        def begun(check: Check) -> None:
-            nonlocal done
-            tell(done, len(chosen))
-            done += 1
+    Raises:
+        Failed: there is no gateway to try, or not with these tokens.
+    """
+    if not checks:
+        return  # nobody can see from outside what was asked for
+    with counting(len(checks)) as begins:
+        try:
+            asyncio.run(_try(cast, checks, begins, results))
+        except BadCast as error:
+            raise Failed(str(error)) from error
 
-        return asyncio.run(run_checks(cast, chosen, begun))
+
+async def _try(
+    cast: Cast, checks: Sequence[Check], begins: Callable[[Check], None], results: list[Result]
+) -> None:
+    await run_checks(await reached(cast), checks, begins, results)

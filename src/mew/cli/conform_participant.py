@@ -1,11 +1,10 @@
 """`mew conform participant`: try every requirement of the specification on a participant that connects to the kit."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Final
 
 import typer
@@ -19,8 +18,9 @@ from mew.conform.participant.running import try_participant
 from mew.conform.report import verdicts
 from mew.conform.verdicts import Result
 
-from .conform_results import Junit, Only, requirements_about, tell_results
-from .progress import progress
+from .conform_choice import Only, chosen
+from .conform_progress import counting
+from .conform_results import Junit, Shown, tell_results
 from .telling import told
 from .where import Failed
 
@@ -28,6 +28,16 @@ __all__ = ["participant", "prompts"]
 
 _CONFIG: Final = Path("conform-participant.toml")
 _LOOK_S: Final = 0.2
+INTERRUPTED: Final = 130
+
+
+@dataclass(slots=True)
+class _Run:
+    """What was tried so far, and why no more, if it was broken off."""
+
+    checks: Sequence[ParticipantCheck]
+    results: list[Result] = field(default_factory=list)
+    broken_off: str = ""
 
 
 @told("mew conform participant")
@@ -38,7 +48,8 @@ def participant(
     command: Annotated[
         str | None,
         typer.Option(
-            help="Start the participant so, with MEW_URL, MEW_SPACE and MEW_TOKEN in its environment."
+            help="Start the participant so, with MEW_GATEWAY, MEW_SPACE and MEW_TOKEN_FILE in its environment, "
+            "and MEW_URL and MEW_TOKEN."
         ),
     ] = None,
     config: Annotated[
@@ -57,22 +68,22 @@ def participant(
     """
     host, port = _address(listen)
     said = _prompts(config)
-    requirements = requirements_about(Side.PARTICIPANT, only)
+    requirements = chosen(Side.PARTICIPANT, only)
     ids = {one.id for one in requirements}
-    chosen = [check for check in participant_checks() if ids.intersection(check.requirements)]
+    checks = [check for check in participant_checks() if ids.intersection(check.requirements)]
+    run = _Run(checks)
     try:
-        results, is_lost = asyncio.run(_try(host, port, said, command, wait_s, chosen))
+        asyncio.run(_try(host, port, said, command, wait_s, run))
     except CannotListen as error:
         raise Failed(str(error)) from error
-    if is_lost:
-        typer.echo(
-            "mew conform participant: it left, did not come back, and was not tried to the end", err=True
-        )
-    tell_results(
-        Side.PARTICIPANT, command or "the participant", verdicts(requirements, results), junit, as_json=json
-    )
-    if is_lost:
-        raise typer.Exit(1)
+    except KeyboardInterrupt:
+        run.broken_off = f"interrupted after {len(run.results)} of {len(checks)} checks"
+    if run.broken_off:
+        typer.echo(f"mew conform participant: {run.broken_off}", err=True)
+    name = command or "the participant"
+    tell_results(Side.PARTICIPANT, name, verdicts(requirements, run.results), Shown(only, junit, json))
+    if run.broken_off:
+        raise typer.Exit(1 if len(run.results) == len(checks) else INTERRUPTED)
 
 
 def prompts() -> None:
@@ -105,22 +116,19 @@ async def _try(
     said: Prompts,
     command: str | None,
     wait_s: float,
-    chosen: Sequence[ParticipantCheck],
-) -> tuple[list[Result], bool]:
-    """What the checks came to, and whether the participant was lost on the way."""
+    run: _Run,
+) -> None:
     async with open_house(said, host, port) as house:
         async with _invited(house) if command is None else _started(house, command):
             await _come(house, wait_s)
-            done = 0
-            with progress("trying") as tell:
-
-                def begun(_: ParticipantCheck) -> None:
-                    nonlocal done
-                    tell(done, len(chosen))
-                    done += 1
-
-                results = await try_participant(house.company, chosen, begun)
-        return results, house.company.lost
+            with counting(len(run.checks)) as begins:
+                run.results[:] = await try_participant(house.company, run.checks, begins, run.results)
+        if house.company.lost:
+            run.broken_off = "it left, did not come back, and was not tried to the end"
+        elif house.company.broken_since:
+            run.broken_off = (
+                f"it answers nothing since {house.company.broken_since}, and was not tried to the end"
+            )
 
 
 async def _come(house: House, wait_s: float) -> None:
@@ -142,14 +150,9 @@ async def _come(house: House, wait_s: float) -> None:
 @asynccontextmanager
 async def _invited(house: House) -> AsyncIterator[None]:
     """Say where it is to connect; its token is in a file that only its owner can read."""
-    with TemporaryDirectory(prefix="mew-conform-") as folder:
-        file = Path(folder, "participant.token")
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as token:
-            token.write(house.token)
-        typer.echo(
-            f"connect the participant to {house.url}, space {SPACE}, with the token in {file}", err=True
-        )
-        yield
+    where = f"{house.url}, space {SPACE}, with the token in {house.token_file}"
+    typer.echo(f"connect the participant to {where}", err=True)
+    yield
 
 
 @asynccontextmanager

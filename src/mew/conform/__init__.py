@@ -3,8 +3,9 @@
 requirements.toml  the ledger: one entry for each thing that can be right or wrong    ledger.py  PURE. reads it
 cast.py            who the kit may be at a gateway        notation.py  PURE. how that gateway writes its patterns
 example.py         a first cast, and a space for it
-handshake.py       a way in                               wire.py      a connection: what an actor says and hears
-door.py            the same over HTTP                     mailbox.py   where its mail goes
+reaching.py        that a gateway is there at all         handshake.py a way in
+wire.py            a connection: what is said and heard   door.py      the same over HTTP
+mailbox.py         where the mail of a gateway goes
 stage.py           where one check plays: who comes and goes, and when all has arrived
 sayings.py         what the kit says, and what allows it  streaming.py streams that it opens
 guests.py          somebody new                           giving.py    what somebody is granted
@@ -13,7 +14,7 @@ fates.py           what may or may not                    holding.py   that some
 observing.py       what the gateway itself says           matching.py, moments.py  PURE. what one looks for in that
 checks/            the checks of gateways                 checking.py  where they register
 running.py         plays them: none can hang or crash     verdicts.py  PURE. what one comes to, and the evidence
-report.py          PURE. what a run comes to
+report.py          PURE. what a run comes to              evidence.py  PURE. of what went over the wire, what matters
 participant/, participant_checks/                         the half that tries participants
 """
 

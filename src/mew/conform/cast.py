@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,6 +24,7 @@ __all__ = [
     "Elsewhere",
     "Join",
     "Role",
+    "http_beside",
     "read_cast",
 ]
 
@@ -87,6 +88,9 @@ ELSEWHERE: Final[Mapping[str, tuple[tuple[Any, ...], str]]] = {
 """The roles in a second space, under the ids they have in the first."""
 
 
+_PATIENCE_S_MAX: Final = 600.0
+
+
 class Join(StrEnum):
     """How a token is brought: in the header (§5.2), as a subprotocol, or in a first message."""
 
@@ -96,7 +100,11 @@ class Join(StrEnum):
 
 
 class BadCast(Exception):
-    """The file cannot be used; the message says why."""
+    """The file cannot be used; the message says why. `missing`: it is not there at all."""
+
+    def __init__(self, why: str, *, missing: bool = False) -> None:
+        super().__init__(why)
+        self.missing = missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,7 @@ class _Read(Struct, frozen=True, forbid_unknown_fields=True):
     url: str = ""
     http: str | None = None
     join: Join = Join.HEADER
-    patience_s: float = 2.0
+    patience_s: Annotated[float, msgspec.Meta(gt=0, le=_PATIENCE_S_MAX)] = 2.0
     elsewhere: _ElsewhereRead | None = None
     mail: str | None = None
     notation: Notation = Notation()
@@ -167,27 +175,50 @@ def read_cast(file: Path, environ: Mapping[str, str], url: str | None = None) ->
     try:
         read = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _Read)
     except OSError as error:
-        raise BadCast(f"{file}: {error.strerror}") from error
+        raise BadCast(f"{file}: {error.strerror}", missing=isinstance(error, FileNotFoundError)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise BadCast(f"{file}: {error}") from error
     _check_names(file, read.roles, (*ROLES, *SPARES, TWIN, DOOMED))
     if "owner" not in read.roles:
         raise BadCast(f"{file}: the role 'owner' is needed")
     address = url or read.url
-    if urlsplit(address).scheme not in ("ws", "wss"):
+    if not _is_address(address, "ws", "wss"):
         raise BadCast(f"{address or 'no address'!r}: expected one like ws://127.0.0.1:8080")
+    if read.http and not _is_address(read.http, "http", "https"):
+        raise BadCast(f"{file}: http = {read.http!r}: expected one like http://127.0.0.1:8080")
+    if read.mail is not None and not _is_address(f"smtp://{read.mail}", "smtp", port_needed=True):
+        raise BadCast(f"{file}: mail = {read.mail!r}: expected host:port, like 127.0.0.1:2525")
     roles = {name: _role(file, name, role, environ) for name, role in read.roles.items()}
     elsewhere = None if read.elsewhere is None else _elsewhere(file, read.elsewhere, roles, environ)
     return Cast(
         address.rstrip("/"),
         read.space,
         roles,
-        read.http,
+        http_beside(address) if read.http is None else read.http.rstrip("/") or None,
         read.join,
         read.patience_s,
         elsewhere=elsewhere,
         mail=read.mail,
         notation=read.notation,
+    )
+
+
+def http_beside(url: str) -> str:
+    """Where the HTTP API of a gateway is, unless somebody says otherwise: at the address of its WebSocket."""
+    return f"http{url.rstrip('/').removeprefix('ws')}"
+
+
+def _is_address(url: str, *schemes: str, port_needed: bool = False) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # a port that is none
+        return False
+    return (
+        parts.scheme in schemes
+        and bool(parts.hostname)
+        and (port is not None or not port_needed)
+        and port != 0
     )
 
 

@@ -134,7 +134,10 @@ async def open_door(stage: Stage, *, polling: bool = False) -> Door:
             return door
         statuses.append(answer.status)
     if any(status in _NOT_THERE for status in statuses):
-        raise NotOffered(f"{method} /participants/{{participant_id}}/messages gets {statuses[-1]} here")
+        raise NotOffered(
+            f"{method} {stage.cast.http}/participants/{{participant_id}}/messages gets {statuses[-1]}: there is no "
+            "such HTTP API, or `http` in the config points at another web server"
+        )
     raise Violation(f"{method} /participants/{owner.id}/messages of the owner got {statuses[-1]} (§5.3)")
 
 

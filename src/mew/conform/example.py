@@ -15,12 +15,12 @@ SECOND: Final = "elsewhere"
 MAIL_PORT: Final = 2525
 _CHAT: Final = ({"kind": "chat"},)
 _OPTIONAL: Final = (
+    "[notation]  # how this gateway writes what the document names without saying how; leave out what it does not have",
+    "regex = '/{expression}/'",
+    "jsonpath = {kind = '{kind}', payload = {'{path}' = '{pattern}'}}",
+    "",
     f"# [roles.{TWIN}]  # the peer by a second token, where a participant may have two",
     '# token_env = "PEER_AGAIN"',
-    "",
-    "# [notation]  # how the gateway writes what the document names without saying how; empty: it has no such thing",
-    "# regex = '/{expression}/'",
-    "# jsonpath = {kind = '{kind}', payload = {'{path}' = '{pattern}'}}",
     "",
 )
 
@@ -68,7 +68,7 @@ def _kit(url: str) -> str:
         "# Where the gateway is, and a token for each role: 'token', 'token_env' or 'token_file', beside this file.",
         "# A role that is left out is not played; what needs it is then 'not offered'.",
         f'url = "{url}"',
-        f'http = "http{url.removeprefix("ws")}"  # leave it out where there is no HTTP API',
+        '# http = "http://127.0.0.1:8080"  # where the HTTP API is, if not there as well; "" where there is none',
         f'space = "{SPACE}"',
         'join = "header"  # or "subprotocol", or "frame": the token in a first message',
         "patience_s = 2.0  # how long an answer may take",

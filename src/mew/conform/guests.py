@@ -7,7 +7,7 @@ from typing import Any
 
 from .cast import SPARES, Role
 from .giving import granted
-from .matching import answers, part, same
+from .matching import answers, part
 from .sayings import CHAT, Say
 from .stage import Stage
 from .verdicts import NotOffered, Violation
@@ -126,7 +126,7 @@ async def somebody(stage: Stage, *capabilities: Any) -> Actor:
 
 
 async def _clean(stage: Stage) -> Actor:
-    """A spare that holds what it held when it first came, and nothing that an earlier check has left it.
+    """A spare that holds no more than when it first came: nothing that an earlier check has left it.
 
     Raises:
         NotOffered: none does.
@@ -138,9 +138,11 @@ async def _clean(stage: Stage) -> Actor:
             soiled = [name for name in SPARES if name in stage.lessons.soiled]
             if not soiled:
                 raise
-            raise NotOffered(f"{error}: {' and '.join(soiled)} hold what a check gave and could not take back") from error
+            raise NotOffered(
+                f"{error}: {' and '.join(soiled)} hold what a check gave and could not take back"
+            ) from error
         held = stage.lessons.spares.setdefault(spare.name, spare.capabilities)
-        if same(held, spare.capabilities):
+        if all(one in held for one in spare.capabilities):
             return spare
         stage.lessons.soiled.add(spare.name)
         await spare.leave()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ from .cast import Cast, Join, Role
 from .verdicts import Transcript, Violation
 from .wire import PROTOCOL, Actor
 
-__all__ = ["Approach", "Refused", "open_connection"]
+__all__ = ["Approach", "Refused", "Unreachable", "open_connection"]
 
 _MESSAGE_BYTES_MAX: Final = 8 << 20
 _CLOSE_S_MAX: Final = 1.0
@@ -22,8 +23,12 @@ class Refused(Exception):
     """The gateway did not upgrade a connection, but answered with this HTTP status."""
 
     def __init__(self, status: int, reason: str = "") -> None:
-        super().__init__(f"{status} {reason}".strip())
+        super().__init__(f"HTTP {status} {reason}".strip())
         self.status = status
+
+
+class Unreachable(Violation):
+    """Nobody answers there, or in no way that a web server would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ async def open_connection(
 
     Raises:
         Refused: the gateway did not upgrade the connection.
-        Violation: it could not be reached.
+        Unreachable: there is none.
     """
     if role.token not in ("", role.id):  # those are nobody's secret, and would be struck out everywhere
         transcript.hide(role.token)
@@ -77,10 +82,13 @@ async def open_connection(
             timeout=aiohttp.ClientWSTimeout(ws_close=min(cast.patience_s, _CLOSE_S_MAX)),
         )
     except aiohttp.WSServerHandshakeError as error:
-        transcript.received(role.name, f"HTTP {error.status} {error.message}")
-        raise Refused(error.status, error.message) from error
+        reason = _phrase(error.status)
+        transcript.received(role.name, f"HTTP {error.status} {reason}, and no WebSocket")
+        raise Refused(error.status, reason) from error
+    except TimeoutError as error:
+        raise Unreachable(f"{cast.url} cannot be reached: it does not answer") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise Violation(f"{cast.url} cannot be reached: {str(error) or type(error).__name__}") from error
+        raise Unreachable(f"{cast.url} cannot be reached: {str(error) or type(error).__name__}") from error
     if again is None:
         actor = Actor(role, socket, transcript, cast.patience_s)
     else:
@@ -90,3 +98,11 @@ async def open_connection(
         joining = {"type": "join", "space": name, "token": role.token, "participantId": role.id or role.name}
         await actor.send_text(json.dumps(joining))
     return actor
+
+
+def _phrase(status: int) -> str:
+    """What HTTP calls it, if it does."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""

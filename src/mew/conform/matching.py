@@ -6,7 +6,19 @@ from typing import Any
 
 from .wire import Fits
 
-__all__ = ["answers", "events", "is_id", "is_kind", "joins", "leaves", "listed", "part", "refuses", "same"]
+__all__ = [
+    "alike",
+    "answers",
+    "events",
+    "is_id",
+    "is_kind",
+    "joins",
+    "leaves",
+    "listed",
+    "part",
+    "refuses",
+    "same",
+]
 
 
 def part(envelope: Any, *path: str) -> Any:
@@ -62,6 +74,24 @@ def listed(welcome: Mapping[str, Any]) -> list[Any]:
     """The ids of the others in a welcome."""
     others = part(welcome, "payload", "participants")
     return [part(one, "id") for one in others] if isinstance(others, list) else []
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values are the same in JSON, where 1.0 is 1, `true` is no number, and numbers are doubles."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if _is_number(one) and _is_number(other):
+        try:
+            return float(one) == float(other)
+        except OverflowError:
+            return bool(one == other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def same(one: Any, other: Any) -> bool:

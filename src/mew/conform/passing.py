@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from .evidence import where_they_differ
 from .matching import answers, is_id, refuses
 from .sayings import Say
 from .stage import Stage
@@ -79,7 +80,8 @@ def unchanged(sent: Envelope, arrived: Envelope, hearer: Actor) -> None:
         empty = _EMPTY.get(field)
         before, after = sent.get(field, empty), arrived.get(field, empty)
         what = f"the {sent['kind']} {sent['id']} with another {field}"
-        demand(before == after, f"{hearer.name} received {what}: {before!a} was sent, {after!a} came")
+        was, now = where_they_differ(before, after)
+        demand(before == after, f"{hearer.name} received {what}: {was} was sent, {now} came")
 
 
 async def passes(stage: Stage, speaker: Actor, hearer: Actor, say: Say, why: str) -> None:

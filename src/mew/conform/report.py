@@ -7,13 +7,16 @@ from xml.etree import ElementTree
 
 from msgspec import Struct
 
-from .ledger import Level, Requirement, Side
+from mew.protocol.visible import cut
+
+from .ledger import Level, Requirement, Side, Testable
 from .verdicts import Outcome, Result
 
 __all__ = ["Verdict", "as_document", "as_junit", "conforms", "counts", "verdicts"]
 
 _WORST_FIRST: Final = (Outcome.FAIL, Outcome.PASS, Outcome.NOT_OFFERED, Outcome.NOT_RUN)
 _BINDING: Final = frozenset({Level.MUST, Level.MUST_NOT})
+_MESSAGE_CHARS_MAX: Final = 500
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in range(0x20) if chr(code) not in "\t\n\r"}
 
 
@@ -48,11 +51,17 @@ def counts(found: Iterable[Verdict]) -> Counter[tuple[Level, Outcome]]:
     return Counter((one.requirement.level, one.outcome) for one in found)
 
 
-def as_document(name: str, found: Sequence[Verdict], side: Side = Side.GATEWAY) -> dict[str, Any]:
-    """All of it, as JSON."""
+def as_document(
+    name: str, found: Sequence[Verdict], side: Side = Side.GATEWAY, *, only: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """All of it, as JSON. `conforms` is said of what was tried: all, or the part that is named, or was played."""
+    not_tried = (one.requirement for one in found if one.outcome is Outcome.NOT_RUN)
+    is_part = bool(only) or any(one.testable is Testable.WIRE for one in not_tried)
     return {
         str(side): name,
         "specification": "mew/v0.4",
+        "is_part": is_part,
+        "only": list(only or ()),
         "conforms": conforms(found),
         "requirements": [
             {
@@ -102,10 +111,16 @@ def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
         if one.outcome is Outcome.FAIL:
             wrong = [result for result in one.results if result.outcome is Outcome.FAIL]
             said = "\n\n".join(_told(one.requirement, result) for result in wrong)
-            failure = ElementTree.SubElement(case, "failure", message=one.requirement.sentence)
+            happened = "; ".join(result.why for result in wrong)
+            failure = ElementTree.SubElement(
+                case, "failure", message=cut(happened, _MESSAGE_CHARS_MAX).translate(_CONTROL)
+            )
             failure.text = said.translate(_CONTROL)
         elif one.outcome is not Outcome.PASS:
-            ElementTree.SubElement(case, "skipped", message=str(one.outcome))
+            why = one.results[0].why if one.results else one.requirement.why or ""
+            ElementTree.SubElement(
+                case, "skipped", message=f"{one.outcome}: {why}".rstrip(": ").translate(_CONTROL)
+            )
     document: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return document
 

@@ -18,10 +18,16 @@ _IN_VAIN_MAX: Final = 5
 
 
 async def run_checks(
-    cast: Cast, chosen: Iterable[Check], progress: Callable[[Check], None] = lambda check: None
+    cast: Cast,
+    chosen: Iterable[Check],
+    progress: Callable[[Check], None] = lambda check: None,
+    results: list[Result] | None = None,
 ) -> list[Result]:
-    """What each came to. Where nobody is let in the first ones show that, and the others fail without being played."""
-    results: list[Result] = []
+    """What each came to; in `results`, where given, as soon as it is known.
+
+    Where nobody is let in the first ones show that, and the others fail without being played.
+    """
+    results = [] if results is None else results
     lessons, in_vain = Lessons(), 0
     for check in chosen:
         progress(check)

@@ -11,7 +11,7 @@ __all__ = ["NotOffered", "Outcome", "Result", "Transcript", "Violation", "demand
 
 _LINES_MAX: Final = 200
 _HIDDEN: Final = "[token]"
-_LINE_CHARS_MAX: Final = 2000
+_LINE_CHARS_MAX: Final = 20_000
 
 
 class Outcome(StrEnum):

@@ -45,6 +45,8 @@ class Actor:
         self.texts: list[str] = []
         self.frames: list[bytes | str] = []
         self.in_order: list[dict[str, Any] | bytes | str] = []
+        self.closings: list[int] = []
+        """The codes with which the gateway closed its connections; 1006 where it did not say."""
         self._socket = socket
         self._transcript = transcript
         self._patience_s = patience_s
@@ -256,6 +258,8 @@ class Actor:
             self._transcript.received(self.name, f"what is no WebSocket: {error}")
         finally:
             self._transcript.received(self.name, f"closed, code {self._socket.close_code}")
+            if not self._has_left:
+                self.closings.append(self._socket.close_code or 1006)
             self._closed.set()
             self._tell()
 

@@ -108,7 +108,9 @@ def everyone_known(state: Any, listed: Any) -> list[Any]:
 
 
 MUTANTS: Final = (
-    Mutant("connect.websocket", OPENS, replaced(socket, "token_of", lambda request: None), "is refused: 401"),
+    Mutant(
+        "connect.websocket", OPENS, replaced(socket, "token_of", lambda request: None), "is refused: HTTP 401"
+    ),
     Mutant(
         "connect.websocket",
         OPENS,

@@ -53,6 +53,18 @@ def without_nothing(payload: Any) -> Any:
     return {name: value for name, value in payload.items() if value is not None}
 
 
+def to_five_digits(payload: Any) -> Any:
+    return {name: round(value, 5) if isinstance(value, float) else value for name, value in payload.items()}
+
+
+def numbers_as_text(payload: Any) -> Any:
+    """As some do with those that are too large for a double."""
+    large = {
+        name: str(value) for name, value in payload.items() if isinstance(value, int) and value > 1 << 53
+    }
+    return {**payload, **large}
+
+
 # Whom it reaches, and how often.
 
 
@@ -191,7 +203,8 @@ MUTANTS: Final = [
     *mutants(
         "delivery.unmodified",
         "delivery.it_arrives_as_it_was_sent",
-        (altered(lambda said: [said]), "`payload.pi` was "),
+        (saying(field("payload", to_five_digits)), "`payload.pi` was "),
+        (saying(field("payload", numbers_as_text)), "`payload.integer` was "),
         (saying(lambda said: said.update(received_at="now")), '`received_at` was missing and is "now"'),
         (
             saying(filled("ts", "2026-01-01T00:00:00Z")),

@@ -5,7 +5,9 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct
 
+from mew.gateway.room import Room
 from mew.protocol.capability import Capability
+from mew.protocol.json import decode_json
 from mew.protocol.kinds import Grant, Kind, Revoke
 from mew.space import Space, grants, holdings, presence
 
@@ -104,6 +106,21 @@ def told_and_done(monkeypatch: pytest.MonkeyPatch) -> None:
         return refused
 
     monkeypatch.setattr(grants, "check_gift", check_gift)
+
+
+def breaking_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reads a grant fails where its recipient is an object, and with it the connection."""
+    right = Room.receive
+
+    def receive(room: Room, guest: Any, received: bytes) -> None:
+        if b"capability/grant" in received and isinstance(
+            decode_json(received)["payload"].get("recipient"), dict
+        ):
+            guest.close(1011, "internal error")
+        else:
+            right(room, guest, received)
+
+    monkeypatch.setattr(Room, "receive", receive)
 
 
 # Wrong ways to revoke.
@@ -241,6 +258,7 @@ MUTANTS: Final = (
         _granting(something_by_default, shape=Loose, check=None),
         "by a grant with the payload {'recipient'",
     ),
+    Mutant("grant.payload", PAYLOAD, breaking_down, "closed with code {1011}"),
     Mutant("grant.adds", ADDS, _granting(lambda *_: []), "after it was granted {'kind': 'mcp/proposal'}"),
     Mutant("grant.adds", ADDS, _granting(when_it_comes_back), "after it was granted"),
     Mutant("grant.adds", ADDS, _granting(to_the_addressees), "after it was granted"),

@@ -53,9 +53,9 @@ def listing(change: Callable[[dict[str, Any]], Any]) -> Break:
     return replaced(http, "_raw", raw)
 
 
-def rounded(envelope: dict[str, Any]) -> None:
+def as_text(envelope: dict[str, Any]) -> None:
     payload = envelope["payload"]
-    envelope["payload"] = {k: float(v) if isinstance(v, int) else v for k, v in payload.items()}
+    envelope["payload"] = {k: str(v) if isinstance(v, int) else v for k, v in payload.items()}
 
 
 def keeping(room: Room, envelope: Envelope) -> None:
@@ -123,7 +123,7 @@ MUTANTS: Final = (
         "with another payload",
     ),
     Mutant("http.complete-envelopes", WHOLE, listing(lambda one: one.update(at="now")), "with another at"),
-    Mutant("http.complete-envelopes", WHOLE, listing(rounded), "with another payload"),
+    Mutant("http.complete-envelopes", WHOLE, listing(as_text), "with another payload"),
     Mutant(
         "http.complete-envelopes",
         WHOLE,

@@ -170,7 +170,7 @@ MUTANTS = (
         "reason-code.other",
         "proposals.a_reason_may_be_any_string",
         changed(shown(REJECT), lambda said: said["payload"].update(reason=said["payload"]["reason"][:64])),
-        "with another payload: {'reason': 'no no",
+        "with another payload: …o no no",
     ),
     Mutant(
         "reject.explained-by-chat",

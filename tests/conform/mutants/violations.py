@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import pytest
 from msgspec.structs import replace
 
 from mew.gateway import answers
@@ -9,8 +10,10 @@ from mew.gateway.room import Room
 from mew.gateway.websocket import text_frame
 from mew.protocol.codec import encode
 from mew.protocol.envelope import Envelope
+from mew.protocol.kinds import Kind
+from mew.space import grants, holdings
 
-from .breaks import Break, Mutant, replaced
+from .breaks import Break, Mutant, replaced, ruled
 
 __all__ = ["MUTANTS"]
 
@@ -77,6 +80,18 @@ def quoting() -> Break:
     return replaced(Room, "receive", receive)
 
 
+def given_silently(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    grants.give(state, entry, sent, asked.recipient, asked.capabilities)
+    holdings.changed(state, asked.recipient)
+    return []
+
+
+def as_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No new welcome tells of a grant, and an error lists what its sender held when it came."""
+    ruled(Kind.GRANT, act=given_silently)(monkeypatch)
+    explaining(lambda said, *_: said["your_capabilities"].remove({"kind": "chat/cancel"}))(monkeypatch)
+
+
 def without_to(error: Envelope) -> Envelope:
     return replace(error, to=())
 
@@ -129,6 +144,7 @@ MUTANTS: Final = (
         explaining(lambda said, *_: said["your_capabilities"].remove({"kind": "chat/cancel"})),
         "`your_capabilities`",
     ),
+    Mutant("violation.payload", CHANGED, as_at_first, "as before a grant of"),
     Mutant(
         "violation.announced",
         NOTICE,

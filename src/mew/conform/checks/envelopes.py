@@ -147,7 +147,7 @@ async def a_broken_rule_is_answered(stage: Stage) -> None:
             mark = fresh()
             envelope = {"payload": {"text": mark}, name: value}
             await owner.send_text(json.dumps(_envelope(owner, mark, **envelope)))
-            names = (value, str(value)) if name == "id" else ()
+            names = (str(value),) if name == "id" and value is not ... else ()
             what, may_close = f"an envelope whose {_shown(name, value)}", (name, value) == ("kind", "")
             await _told(stage, owner, mark, what, peer, names=names, may_close=may_close)
 
@@ -159,7 +159,7 @@ async def _told(
     what: str,
     hearer: Actor,
     *,
-    names: tuple[Any, ...] = (),
+    names: tuple[str, ...] = (),
     may_close: bool = False,
 ) -> None:
     """There is an error about this, by its mark or one of these, or one that names nothing; and it goes nowhere.
@@ -174,7 +174,7 @@ async def _told(
         if may_close and speaker.is_closed:
             return await unheard(stage, speaker, mark, what, hearer)
         others = [one for one in speaker.received[-3:] if one.get("kind") == "system/error"]
-        raise Violation(f"{error}; the last one came with {others[-1]}" if others else str(error)) from None
+        raise Violation(f"{error}; the last that came is {others[-1]}" if others else str(error)) from None
     await unheard(stage, speaker, mark, what, hearer)
 
 

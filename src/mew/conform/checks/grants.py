@@ -1,16 +1,20 @@
 """Granting (§3.6.1, §3.6.6)."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from mew.conform.checking import check
 from mew.conform.giving import grant, granted, revoke
 from mew.conform.guests import a_guest, invitation, invite, somebody, somebody_new
+from mew.conform.matching import refuses
 from mew.conform.passing import passes
 from mew.conform.refusing import blocked, refused
 from mew.conform.sayings import CHAT, HELLO, PROPOSAL, REASONING, STATUS, THOUGHT, Say, call, calling, request
 from mew.conform.stage import Stage
-from mew.conform.verdicts import NotOffered
+from mew.conform.verdicts import NotOffered, demand
+
+_BROKEN: Final = {1006, 1011}
+"""The codes of a connection that ended without a word, and of one whose handler failed."""
 
 # Who may grant.
 
@@ -141,8 +145,14 @@ async def a_grant_names_recipient_and_capabilities(stage: Stage) -> None:
         {"recipient": f"{whom}-2", "capabilities": what},
     )
     for payload in lacking:
-        await owner.send("capability/grant", payload, to=[whom])
+        sent = await owner.send("capability/grant", payload, to=[whom])
         await stage.come_through(owner, recipient, listener)
+        broken = set(owner.closings) & _BROKEN
+        demand(
+            not broken or owner.heard(refuses(sent)),
+            f"the gateway broke off over the grant {sent['id']} with the payload {payload} instead of refusing it "
+            f"(§3.6.1): closed with code {broken}",
+        )
         for each in (recipient, listener):
             await blocked(stage, each, owner, PROPOSAL, f"by a grant with the payload {payload} (§3.6.1)")
     await granted(stage, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)

@@ -7,7 +7,7 @@ from typing import Any
 from mew.conform.checking import check
 from mew.conform.door import open_door
 from mew.conform.guests import invited
-from mew.conform.matching import is_kind
+from mew.conform.matching import alike, is_kind
 from mew.conform.sayings import CHAT
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, demand
@@ -85,7 +85,7 @@ async def fetched_envelopes_are_whole(stage: Stage) -> None:
 
 
 def _differ(one: dict[str, Any], other: dict[str, Any], key: str) -> bool:
-    return key not in one or key not in other or json.dumps(one[key]) != json.dumps(other[key])
+    return key not in one or key not in other or not alike(one[key], other[key])
 
 
 @check("http.unseen-omitted")

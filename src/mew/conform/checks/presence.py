@@ -49,8 +49,7 @@ async def everyone_is_told_who_leaves(stage: Stage) -> None:
     """When a connection ends, closed or broken off, everyone else is told once, and not before."""
     observers = await _observers(stage)
     role = await newcomer(stage)
-    before = 0
-    for is_cut in (False, True, False):
+    for before, is_cut in enumerate((False, True, False)):
         guest = await stage.join(role)
         await stage.settle(guest, *observers)
         for observer in observers:
@@ -65,13 +64,13 @@ async def everyone_is_told_who_leaves(stage: Stage) -> None:
             await observer.hear(
                 leaves(guest.id), f"a system/presence that {guest.id} left, who {how} its connection (§3.7)"
             )
-        before += 1
         await stage.settle(observers[0], *observers[1:])
         await stage.settle(observers[1], observers[0])
         for observer in observers:
             gone = events(observer.received, guest.id).count("leave")
             demand(
-                gone == before, f"{observer.name} is told {gone} times that {guest.id} left, not {before} (§3.7)"
+                gone == before + 1,
+                f"{observer.name} is told {gone} times that {guest.id} left, not {before + 1} (§3.7)",
             )
 
 
@@ -119,7 +118,10 @@ async def who_had_two_connections_joins_again(stage: Stage) -> None:
     third = await stage.join(connections[0].role)
     await stage.settle(third, owner)
     joined = events(owner.received, who).count("join")
-    demand(joined == before + 1, f"{owner.name} is told {joined - before} times that {who} joined, who came back (§3.7)")
+    demand(
+        joined == before + 1,
+        f"{owner.name} is told {joined - before} times that {who} joined, who came back (§3.7)",
+    )
 
 
 # What a presence message has in it.

@@ -31,6 +31,12 @@ _CODES: Final = (
 _OWN_WORDS: Final = ("Busy", "out-of-office", "vendor:42", "zu spät 🐱", "no " * 200)
 
 
+_NOT_ITS_OWN: Final = (
+    "of another's proposal (§3.3.1: only the original proposer can withdraw it; §4.2 has the gateway look at kind and "
+    "payload alone, and §10.2 leaves proposals to agents: the document disagrees with itself, and we keep to §3.3.1)"
+)
+
+
 async def _proposal(proposer: Actor, **fields: Any) -> dict[str, Any]:
     return await proposer.send("mcp/proposal", _CALL, **fields)
 
@@ -93,7 +99,9 @@ async def nobody_else_withdraws_a_proposal(stage: Stage) -> None:
         for named in ([proposal], [own, proposal], [proposal, own]):
             ids = [one["id"] for one in named]
             sent = await meddler.send("mcp/withdraw", {"reason": "other"}, correlation_id=ids)
-            await refused(stage, meddler, sent, proposer, listener)
+            await refused(
+                stage, meddler, sent, proposer, listener, what=f"the mcp/withdraw {sent['id']} {_NOT_ITS_OWN}"
+            )
         sent = await meddler.send("mcp/withdraw", {"reason": "other"}, correlation_id=[own["id"]])
         await arrive(stage, meddler, [sent], proposer, listener)
     sent = await proposer.send("mcp/withdraw", {"reason": "other"}, correlation_id=[proposal["id"]])

@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from mew.conform.checking import check
-from mew.conform.giving import grant
+from mew.conform.giving import granted
 from mew.conform.guests import somebody
-from mew.conform.matching import is_id, is_kind, refuses, same
+from mew.conform.matching import is_id, is_kind, part, refuses, same
 from mew.conform.sayings import CHAT, Say, call, fresh
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, Violation, demand
@@ -82,13 +82,19 @@ async def the_error_says_what_and_why(stage: Stage) -> None:
 
 @check("violation.payload")
 async def the_error_knows_what_changed(stage: Stage) -> None:
-    """After a grant `your_capabilities` is the list that the new welcome gave."""
+    """After a grant that counts `your_capabilities` is another list than before: what the new welcome gave, if any."""
     owner, guest = await stage.enter("owner"), await somebody(stage, CHAT, {"kind": "mcp/proposal"})
-    before, given = guest.capabilities, {"kind": "chat/cancel"}
-    await grant(stage, owner, guest, given)
-    if same(before, guest.capabilities):
-        raise NotOffered("no new welcome tells of a grant here")
-    _check_payload(await _told(guest, await call("x").by(guest)), "mcp/request", guest)
+    before, given = guest.capabilities, Say("chat/cancel", {}, {"correlation_id": ["c-1"]})
+    await granted(stage, owner, guest, given.capability, shown=given)
+    error = await _told(guest, await call("x").by(guest))
+    listed = part(error, "payload", "your_capabilities")
+    demand(
+        not same(listed, before),
+        f"`your_capabilities` of the system/error is {json.dumps(listed)}, as before a grant of "
+        f"{json.dumps(given.capability)}, which counts (§3.8.2)",
+    )
+    if not same(before, guest.capabilities):  # a new welcome told it
+        _check_payload(error, "mcp/request", guest)
 
 
 @check("violation.announced")

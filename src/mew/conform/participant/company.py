@@ -74,6 +74,8 @@ class Company:
     lost: bool = False
     dismissed: bool = False
     """Whether it was shut down, so that nobody may expect it back."""
+    broken_since: str = ""
+    """The check after which it answered nothing any more, whatever the kit did about it."""
     findings: dict[str, object] = field(default_factory=dict)
     """What a check found out at some cost, for others that need it."""
 
@@ -81,9 +83,13 @@ class Company:
         """Return when the participant is there.
 
         Raises:
-            NotOffered: it is gone, and does not come back.
+            NotOffered: it is gone, and does not come back, or answers nothing any more.
         """
         subject = self.subject
+        if self.broken_since:
+            raise NotOffered(
+                f"not tried: the participant answers nothing since the check {self.broken_since}"
+            )
         if self.dismissed:  # it may be about to leave
             await subject.wait(lambda: None if subject.present else True, subject.patience_s)
         if subject.present and not self.dismissed:
@@ -97,3 +103,22 @@ class Company:
             self.lost = True
             raise NotOffered("the participant is not connected any more, so this cannot be tried")
         self.dismissed = False
+
+    async def begin_anew(self) -> None:
+        """Have a participant that answers nothing come again: started anew where the kit can, else by a new connection.
+
+        Raises:
+            NotOffered: it does not come.
+        """
+        subject, before = self.subject, tuple(self.subject.wires)
+        if self.revive is not None:
+            await self.revive()
+        else:
+            for wire in before:
+                await wire.cut()
+        came = await subject.wait(
+            lambda: [one for one in subject.wires if one not in before] or None, 4 * subject.patience_s
+        )
+        if came is None:
+            self.lost = not subject.present
+            raise NotOffered("the participant did not come again")

@@ -33,11 +33,12 @@ _STDERR: Final = 2
 
 @dataclass(slots=True)
 class House:
-    """`url` and `token` are what the participant needs; `process` is it where the kit has started it."""
+    """`url` and `token`, which is also in a file, are what the participant needs; `process` is it, if the kit's."""
 
     company: Company
     url: str
     token: str = field(repr=False)
+    token_file: Path
     process: asyncio.subprocess.Process | None = None
 
     @property
@@ -47,7 +48,14 @@ class House:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"MEW_URL": self.url, "MEW_SPACE": SPACE, "MEW_TOKEN": self.token}
+        """What a participant finds its way by: as under `mew up`, and the address and the token by themselves."""
+        return {
+            "MEW_GATEWAY": self.url,
+            "MEW_SPACE": SPACE,
+            "MEW_TOKEN_FILE": str(self.token_file),
+            "MEW_URL": self.url,
+            "MEW_TOKEN": self.token,
+        }
 
 
 @asynccontextmanager
@@ -61,7 +69,7 @@ async def open_house(prompts: Prompts, host: str = "127.0.0.1", port: int = 0) -
     name, token = f"subject-{secrets.token_hex(3)}", secrets.token_urlsafe(24)
     subject = Subject(name, prompts.patience_s, token)
     tokens = {name: token, **{role: secrets.token_urlsafe(24) for role in ROLES}}
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(prefix="mew-conform-") as folder:
         space = _space(subject.id, tokens, prompts)
         config = Config(file=Path(folder, "space.yaml"), spaces={SPACE: space})
         async with Gateway(config, {}, host="127.0.0.1", port=0, ephemeral=True) as gateway:
@@ -69,7 +77,15 @@ async def open_house(prompts: Prompts, host: str = "127.0.0.1", port: int = 0) -
             roles = {name: Role(name, tokens[name], name) for name in ROLES}
             cast = Cast(url, SPACE, roles, patience_s=prompts.patience_s)
             async with Relay(subject, url, host, port) as relay:
-                yield House(Company(cast, subject, prompts), relay.url, token)
+                yield House(Company(cast, subject, prompts), relay.url, token, _kept(Path(folder), token))
+
+
+def _kept(folder: Path, token: str) -> Path:
+    """The token in a file that only its owner can read."""
+    file = folder / "participant.token"
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(token)
+    return file
 
 
 def _space(subject: str, tokens: dict[str, str], prompts: Prompts) -> SpaceConfig:

@@ -18,6 +18,7 @@ __all__ = ["CannotListen", "Relay"]
 _FRAME_BYTES_MAX: Final = 64 << 20
 _CLOSE_S: Final = 1.0
 _GOING_AWAY: Final = 1001
+_RESTARTING: Final = 1012
 _BEARER: Final = "mew.bearer."
 _TOKEN_IN_URL: Final = ("token", "access_token", "authorization")
 
@@ -134,6 +135,9 @@ class _Passing:
             await self._socket.send_str(data)
         else:
             await self._socket.send_bytes(data)
+
+    async def cut(self) -> None:
+        await self._socket.close(code=_RESTARTING)
 
     async def _up(self) -> None:
         async for message in self._socket:

@@ -1,10 +1,11 @@
 """Runs checks of a participant one after the other; what one of them forbade holds to the end of the run."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from mew.conform.running import judged
-from mew.conform.verdicts import Outcome, Result, Violation
+from mew.conform.verdicts import NotOffered, Outcome, Result, Violation
 
 from .acquaintance import get_acquainted
 from .checking import ParticipantCheck
@@ -18,16 +19,41 @@ async def try_participant(
     company: Company,
     chosen: Iterable[ParticipantCheck],
     progress: Callable[[ParticipantCheck], None] = lambda check: None,
+    results: list[Result] | None = None,
 ) -> list[Result]:
-    """What each came to; the participant is connected when this begins."""
+    """What each came to; in `results`, where given, as soon as it is known. The participant is connected by then."""
     company.traits = await get_acquainted(company)
-    results, stages = [], []
+    results, stages = [] if results is None else results, []
     for check in chosen:
         progress(check)
         stage = ParticipantStage(company)
         results.append(await judged(check, stage))
         stages.append(stage)
+        await _mend(company, check)
     return [_in_the_end(result, stage) for result, stage in zip(results, stages, strict=True)]
+
+
+async def _mend(company: Company, check: ParticipantCheck) -> None:
+    """What a participant did wrong in one check is not held against it in the others: it is to answer as before."""
+    if company.lost or company.dismissed or company.broken_since or await _answers(company):
+        return
+    with suppress(NotOffered):
+        await company.begin_anew()
+        if await _answers(company):
+            return
+    company.broken_since = check.name
+
+
+async def _answers(company: Company) -> bool:
+    """Whether it still answers what it answered at first; who answered nothing then is not asked."""
+    if not company.subject.present:
+        return True  # it may come back by itself
+    async with ParticipantStage(company) as stage:
+        try:
+            await stage.ponged()
+        except (Violation, NotOffered):
+            return not company.subject.present
+    return True
 
 
 def _in_the_end(result: Result, stage: ParticipantStage) -> Result:

@@ -295,14 +295,22 @@ class ParticipantStage:
             Violation: it answers no more, or did what it must not.
         """
         try:
-            if self.traits.answers_mcp:
-                await self.answer(await self.request("ping"), "an mcp/response to ping")
-            if self.traits.answers_status:
-                await self.status()
+            await self.ponged()
             if not self.traits.answers_mcp and not self.traits.answers_status:
                 await asyncio.sleep(min(_UNANSWERED_S, self.cast.patience_s))  # there is nothing to wait for
         finally:
             self.keep()  # says more than that it does not answer any more
+
+    async def ponged(self) -> None:
+        """It answers what it answered when they got acquainted: a ping, and a question for its status.
+
+        Raises:
+            Violation: it does not.
+        """
+        if self.traits.answers_mcp:
+            await self.answer(await self.request("ping"), "an mcp/response to ping")
+        if self.traits.answers_status:
+            await self.status()
 
     def keep(self) -> None:
         """Hold it to what was forbidden.

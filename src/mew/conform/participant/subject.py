@@ -28,6 +28,9 @@ class Wire(Protocol):
             ConnectionError: it is gone.
         """
 
+    async def cut(self) -> None:
+        """End it, so that it comes back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:

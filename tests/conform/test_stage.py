@@ -1,0 +1,42 @@
+"""Where a check plays: who has left is not there, and who still holds what another check gave is not used."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mew.conform.giving import grant
+from mew.conform.guests import somebody
+from mew.conform.sayings import CHAT, PROPOSAL
+from mew.conform.stage import Lessons, Stage
+from mew.conform.verdicts import NotOffered
+
+from .wrong import gateway
+
+
+async def test_who_is_about_to_leave_is_not_taken_for_there(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as cast, Stage(cast) as stage:
+        first = await stage.enter("peer")
+        async with asyncio.TaskGroup() as tasks:
+            leaving = tasks.create_task(first.leave())
+            await asyncio.sleep(0)
+            assert not leaving.done()
+            second = await stage.enter("peer")
+        assert second is not first
+        await second.send("chat", {"text": "I am back"})
+
+
+async def test_a_spare_that_holds_what_an_earlier_check_gave_is_left_alone(tmp_path: Path) -> None:
+    lessons = Lessons(no_guests="nobody is invited here")
+    async with gateway(tmp_path) as cast:
+        async with Stage(cast, lessons) as stage:
+            spares = [await somebody(stage), await somebody(stage)]
+        async with Stage(cast) as stage:
+            owner, spare = await stage.enter_all("owner", spares[0].name)
+            await grant(stage, owner, spare, PROPOSAL.capability)
+            async with Stage(cast, lessons) as other:
+                assert (await somebody(other)).name == spares[1].name
+                with pytest.raises(NotOffered, match="spare-1 hold what a check gave"):
+                    await somebody(other)
+        async with Stage(cast, lessons) as stage:
+            assert (await somebody(stage, CHAT)).name == spares[0].name, "it was taken back in the end"
