@@ -49,6 +49,16 @@ async def test_nothing_outside_of_the_folder_can_be_named(folder: Path, path: st
     assert (folder.parent / "secret.txt").read_text() == "outside"
 
 
+@pytest.mark.parametrize("path", [".mew/tokens/ann.token", ".env", "sub/.hidden"])
+async def test_what_is_hidden_is_not_there(folder: Path, path: str) -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text("token")
+    failed, said = await call(folder, "read_text_file", path=path)
+    assert (failed, "is hidden" in said[0].text) == (True, True)
+    assert await call(folder, "search_files", text="token") == (False, [])
+    assert await call(folder, "list_directory") == (False, ["a.txt", "link", "sub/"])
+
+
 async def test_a_file_that_is_not_there_is_told_without_where_the_folder_is(folder: Path) -> None:
     failed, said = await call(folder, "read_text_file", path="gone.txt")
     assert (failed, said[0].text) == (

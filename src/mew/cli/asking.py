@@ -26,10 +26,15 @@ __all__ = ["AsJson", "Limit", "Since", "Until", "Who", "asking", "plain"]
 AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON, with times in UTC.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000_000, help="How many at most.")]
 Since = Annotated[
-    str | None, typer.Option("--since", help="From then on: 2026-01-31, 2026-01-31T12:30:00Z, or 2h ago.")
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="From then on: 2026-01-31, 2026-01-31T12:30:00Z, or 2h for so long ago.",
+    ),
 ]
-Until = Annotated[str | None, typer.Option("--until", help="Before then, written alike.")]
-Who = Annotated[str | None, typer.Option("--who", help="Only what this participant did.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then, written alike.")]
+Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Only what this participant did.")]
 
 _WARNING_CHARS_MAX: Final = 2_000
 

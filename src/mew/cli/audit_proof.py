@@ -53,7 +53,9 @@ def verify(
     key: Annotated[
         list[Path] | None,
         typer.Option(
-            "--key", help="The public key that checkpoints must be signed with; may be given again."
+            "--key",
+            metavar="PATH",
+            help="The public key that checkpoints must be signed with; may be given again.",
         ),
     ] = None,
     *,
@@ -63,7 +65,9 @@ def verify(
 
     Ends with 0 if so, with 1 if not, and with 2 if that could not be found out.
 
-    Example: mew audit verify --space demo --key key.pem.pub
+    Examples:
+      mew audit verify
+      mew audit verify january.jsonl --key journal-key.pem.pub
     """
     if file is not None and (journal is not None or space is not None):
         raise Failed("name either an export or a journal, not both")
@@ -93,10 +97,13 @@ def export(
     last: Annotated[int | None, typer.Option("--to", min=1, help="The last entry, by its number.")] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="Begin with the first entry at this time or later: 2026-01-31T12:30, or 2h ago."),
+        typer.Option(
+            metavar="TIME",
+            help="Begin with the first entry at this time or later: 2026-01-31T12:30, or 2h for so long ago.",
+        ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="End before the first entry at this time or later.")
+        str | None, typer.Option(metavar="TIME", help="End before the first entry at this time or later.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, - for stdout.")] = _STDIO,
     form: Annotated[
@@ -105,9 +112,9 @@ def export(
     *,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
-    """Write a range of entries for others, who can check it with `mew audit verify FILE`.
+    """Write a range of entries for others, who can check it with 'mew audit verify FILE'.
 
-    Example: mew audit export --space demo --since 2026-01-31 -o january.jsonl
+    Example: mew audit export --since 2026-01-01 -o january.jsonl
     """
     now = datetime.now(UTC)
     wanted = Wanted(
@@ -134,7 +141,7 @@ def export(
 def key(
     file: Annotated[Path, typer.Argument(help="Where to write the private key; the public one is FILE.pub.")],
 ) -> None:
-    """Make a key for `journal.sign_key`, with which a gateway signs checkpoints.
+    """Make a key with which a gateway signs checkpoints; 'journal.sign_key' in the space.yaml names it.
 
     Example: mew audit key journal-key.pem
     """

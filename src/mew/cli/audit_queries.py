@@ -53,10 +53,15 @@ def list_facts(
     space: SpaceName = None,
     who: Who = None,
     whom: Annotated[
-        str | None, typer.Option(help="Only what concerned this participant, or was addressed to it.")
+        str | None,
+        typer.Option(metavar="NAME", help="Only what concerned this participant, or was addressed to it."),
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only kinds like this: mcp/request, or mcp/*.")] = None,
-    about: Annotated[str | None, typer.Option(help="Only what is about this: tools/call:write_*.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only kinds like this: mcp/request, or mcp/*.")
+    ] = None,
+    about: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only what is about this: tools/call:write_*.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -76,7 +81,7 @@ def list_facts(
 ) -> None:
     """Who did what, the newest last. What was merely said is not in the record: chat, reasoning, status.
 
-    Example: mew audit list --who bot --about 'tools/call:write_*' --since 2h
+    Example: mew audit list --who agent --about 'tools/call:write_*' --since 2h
     """
     now = datetime.now(UTC)
     filters = Filters(
@@ -113,7 +118,8 @@ def chain(
 ) -> None:
     """What led to an envelope, and what came of it: proposal, decision, request, response, and what was changed.
 
-    Example: mew audit chain 3f2a9c1b
+    Example (the id is one that 'mew audit list' shows):
+      mew audit chain 3f2a9c1b
     """
     written = plain("ID", envelope) or ""
     with asking(config, journal, space) as asked:
@@ -137,9 +143,16 @@ def grants(
     config: Config = Path("space.yaml"),
     journal: Journal = None,
     space: SpaceName = None,
-    participant: Annotated[str | None, typer.Option(help="Only what this participant holds.")] = None,
+    participant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only what this participant holds.")
+    ] = None,
     at: Annotated[
-        str | None, typer.Option("--at", help="As it was then: 2026-01-31, 2026-01-31T12:30:00Z, or 2h ago.")
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="As it was then: 2026-01-31, 2026-01-31T12:30:00Z, or 2h for so long ago.",
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Of the history, the last so many.")
@@ -152,7 +165,9 @@ def grants(
 ) -> None:
     """Who holds what, from whom, through which chain, and until when.
 
-    Example: mew audit grants --participant bot --at 2026-01-31
+    Examples:
+      mew audit grants --participant agent
+      mew audit grants --history
     """
     now = datetime.now(UTC)
     only, moment = plain("--participant", participant), read_time("--at", at, now) or now
@@ -176,9 +191,14 @@ def violations(
     journal: Journal = None,
     space: SpaceName = None,
     who: Who = None,
-    kind: Annotated[str | None, typer.Option(help="Only attempts at kinds like this.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only attempts at kinds like this.")
+    ] = None,
     code: Annotated[
-        str | None, typer.Option(help="Only what was refused with this code: capability_violation.")
+        str | None,
+        typer.Option(
+            metavar="CODE", help="Only what was refused with this code, such as capability_violation."
+        ),
     ] = None,
     since: Since = None,
     until: Until = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from mew.bridge.into.settings import Command, Endpoint
+from mew.bridge.into.settings import Command, Endpoint, is_ours
 from mew.protocol.visible import visible
 
 from .where import Failed
@@ -17,7 +17,6 @@ __all__ = ["read_root", "read_server"]
 _VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:.+")
-_OURS: Final = "MEW_"
 
 
 def read_server(
@@ -72,7 +71,7 @@ def _variable(written: str, environ: Mapping[str, str]) -> tuple[str, str]:
     name, mark, value = written.partition("=")
     if not name:
         raise Failed("--env: expected NAME=VALUE, or NAME")
-    if name.upper().startswith(_OURS):
+    if is_ours(name):
         raise Failed(f"--env {visible(name)}: variables of ours are not passed on to a server")
     if not mark and name not in environ:
         raise Failed(f"--env {visible(name)}: there is no such variable here; give it a value with =")

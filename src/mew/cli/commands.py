@@ -15,12 +15,13 @@ _LOOK_BACK: Final = "Look back, and check"
 class Listed(NamedTuple):
     """`where`: a module of this package and what is in it: a function, or a Typer with commands of its own.
 
-    `does` is the first line of its help.
+    `does` is the first line of its help; `no`, where it has that, what its exit code 1 says.
     """
 
     where: str
     panel: str
     does: str
+    no: str = ""
 
 
 COMMANDS: Final[dict[str, Listed]] = {
@@ -36,8 +37,9 @@ COMMANDS: Final[dict[str, Listed]] = {
         "upkeep.asking:status",
         _SERVE,
         "Show what 'mew up' runs here, and how it is doing. Exit code 1 where something has failed or none runs.",
+        "a program has failed or is between two attempts, or nothing runs",
     ),
-    "logs": Listed("upkeep.logs:logs", _SERVE, "Show what programs of 'mew up' wrote."),
+    "logs": Listed("upkeep.logs:logs", _SERVE, "Show what the programs of 'mew up' wrote."),
     "restart": Listed("upkeep.asking:restart", _SERVE, "End one program of 'mew up', and start it again."),
     "down": Listed(
         "upkeep.asking:down",
@@ -50,12 +52,16 @@ COMMANDS: Final[dict[str, Listed]] = {
         "Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.",
     ),
     "send": Listed(
-        "everyday.talk:send", _TAKE_PART, "Send an envelope, and show its id once everyone is shown it."
+        "everyday.talk:send",
+        _TAKE_PART,
+        "Send an envelope, and show its id once everyone is shown it.",
+        "the gateway refused it, or did not take it in time",
     ),
     "tail": Listed(
         "everyday.tail:tail",
         _TAKE_PART,
         "Show what happens in the space, as it happens; the last ones first. Ctrl-C ends it.",
+        "the gateway does not tell what was before",
     ),
     "page": Listed(
         "everyday.page:page",
@@ -66,24 +72,31 @@ COMMANDS: Final[dict[str, Listed]] = {
         "everyday.people:participants",
         _TAKE_PART,
         "Who belongs to the space, who of them is here, and what each may do.",
+        "the gateway does not tell",
     ),
     "tools": Listed(
-        "everyday.tools:tools", _TAKE_PART, "The tools that participants offer, and how to call them."
+        "everyday.tools:tools",
+        _TAKE_PART,
+        "The tools that participants offer, and how to call them.",
+        "the one that is named does not say",
     ),
     "call": Listed(
         "everyday.tools:call",
         _TAKE_PART,
         "Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.",
+        "refused, rejected, the tool failed, or nobody answered in time",
     ),
     "propose": Listed(
         "everyday.tools:propose",
         _TAKE_PART,
         "Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.",
+        "rejected, withdrawn, nobody decided in time, or the tool failed",
     ),
     "bridge": Listed(
         "bridge:bridge",
         _SERVE,
         "Make an MCP server a participant of a space: its tools, resources and prompts are there for all who may.",
+        "the server worked and then ended for good, or the space sent it away",
     ),
     "mcp": Listed(
         "mcp:mcp",
@@ -94,48 +107,67 @@ COMMANDS: Final[dict[str, Listed]] = {
         "wrap:wrap",
         _SERVE,
         "Be another MCP server with an approval layer in front: what is not allowed waits for your word.",
+        "the server worked and then ended for good",
     ),
     "proposals": Listed(
         "everyday.proposals:proposals",
         _DECIDE,
         "What is proposed and waits for a decision, and what was decided last.",
+        "there is no such proposal",
     ),
     "approve": Listed(
         "everyday.proposals:approve",
         _DECIDE,
         "Carry a proposal out, as it is or with other arguments; shows what will run, and asks.",
+        "there is no such proposal, you may not do it yourself, you said no when asked, or the tool failed",
     ),
     "reject": Listed(
         "everyday.proposals:reject",
         _DECIDE,
         "Say no to a proposal. Others may still approve it, unless its proposer takes that for an answer.",
+        "there is no such proposal, it is decided, or you may not",
     ),
     "questions": Listed(
-        "everyday.questions:questions", _DECIDE, "What others ask you while they work for you, and wait for."
+        "everyday.questions:questions",
+        _DECIDE,
+        "What others ask you while they work for you, and wait for.",
+        "the gateway does not tell",
     ),
-    "answer": Listed("everyday.questions:answer", _DECIDE, "Answer a question, or decline to."),
+    "answer": Listed(
+        "everyday.questions:answer",
+        _DECIDE,
+        "Answer a question, or decline to.",
+        "there is no such question, or it is answered",
+    ),
     "grant": Listed(
         "everyday.management:grant",
         _MANAGE,
         "Give somebody capabilities that you hold, for good or for a time.",
+        "refused: you do not hold that yourself, or may not grant",
     ),
     "revoke": Listed(
-        "everyday.management:revoke", _MANAGE, "Take back one grant, or everything inside these capabilities."
+        "everyday.management:revoke",
+        _MANAGE,
+        "Take back one grant, or everything inside these capabilities.",
+        "refused, or several grants could be meant",
     ),
     "invite": Listed(
         "everyday.management:invite",
         _MANAGE,
         "Let somebody into the space; their token is shown once, and never again.",
+        "refused: they are there already, or you may not",
     ),
     "kick": Listed(
         "everyday.management:kick",
         _MANAGE,
         "Remove somebody from the space; they cannot come back with the token they have.",
+        "refused, or there is nobody of that name",
     ),
     "can": Listed(
         "everyday.can:can",
         _MANAGE,
         "Say whether somebody may do something, and why: which capability allows it, and who gave that.",
+        "they may not, or not all of it",
     ),
     "token": Listed(
         "everyday.tokens:token",
@@ -146,37 +178,82 @@ COMMANDS: Final[dict[str, Listed]] = {
         "everyday.control:pause",
         _CONTROL,
         "Stop somebody from sending, until somebody resumes them or for a time.",
+        "refused",
     ),
-    "resume": Listed("everyday.control:resume", _CONTROL, "Let somebody go on who was paused."),
-    "status-of": Listed("everyday.control:status_of", _CONTROL, "What a participant says of itself."),
-    "forget": Listed("everyday.control:forget", _CONTROL, "Have somebody drop some of what they remember."),
+    "resume": Listed(
+        "everyday.control:resume",
+        _CONTROL,
+        "Let somebody go on who was paused.",
+        "refused",
+    ),
+    "status-of": Listed(
+        "everyday.control:status_of",
+        _CONTROL,
+        "What a participant says of itself.",
+        "it does not answer in time, or is not here",
+    ),
+    "forget": Listed(
+        "everyday.control:forget",
+        _CONTROL,
+        "Have somebody drop some of what they remember.",
+        "it is not here, or you may not",
+    ),
     "compact": Listed(
         "everyday.control:compact",
         _CONTROL,
         "Have somebody make room in their memory, and wait until it is done.",
+        "it is not here, does not answer in time, or you may not",
     ),
-    "clear": Listed("everyday.control:clear", _CONTROL, "Have somebody forget everything."),
+    "clear": Listed(
+        "everyday.control:clear",
+        _CONTROL,
+        "Have somebody forget everything.",
+        "it is not here, or you may not",
+    ),
     "restart-of": Listed(
-        "everyday.control:restart_of", _CONTROL, "Have somebody begin again as it was configured."
+        "everyday.control:restart_of",
+        _CONTROL,
+        "Have somebody begin again as it was configured.",
+        "it is not here, or you may not",
     ),
     "shutdown": Listed(
         "everyday.control:shutdown",
         _CONTROL,
         "Have somebody cease, and wait until it has acknowledged or left.",
+        "it neither acknowledged nor left in time, or you may not",
     ),
-    "reasoning": Listed("everyday.reasoning:reasoning", _CONTROL, "Who thinks aloud now, and stopping it."),
+    "reasoning": Listed(
+        "everyday.reasoning:reasoning",
+        _CONTROL,
+        "Who thinks aloud now, and stopping it.",
+        "nobody thinks aloud under that name, or several could be meant",
+    ),
     "replay": Listed(
         "replay:replay",
         _LOOK_BACK,
         "Play a recorded space again, at its pace. Keys: space pauses, + and - change the speed, q ends it.",
     ),
     "audit": Listed(
-        "audit:audit", _LOOK_BACK, "What happened in a space, from its journal, and the proof of it."
+        "audit:audit",
+        _LOOK_BACK,
+        "What happened in a space, from its journal, and the proof of it.",
+        "`verify` found something changed or missing; elsewhere, the answer may lack what could not be read",
     ),
-    "conform": Listed("conform:conform", _LOOK_BACK, "Try the specification on a gateway or a participant."),
+    "conform": Listed(
+        "conform:conform",
+        _LOOK_BACK,
+        "Try the specification on a gateway (mew conform URL), or on a participant.",
+        "a MUST does not hold",
+    ),
     "doctor": Listed(
         "everyday.doctor:doctor",
         _LOOK_BACK,
         "Check versions, files, permissions, port, gateway, token, clock and disk, and say how to mend what is wrong.",
+        "there is a problem",
+    ),
+    "completion": Listed(
+        "completion:completion",
+        _LOOK_BACK,
+        "Print what makes a shell complete commands, options, names and ids of mew, or install it.",
     ),
 }

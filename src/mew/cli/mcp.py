@@ -1,13 +1,13 @@
 """`mew mcp`: a space as an MCP server, for any MCP host."""
 
 import logging
-import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from .host_options import Expire, HttpAddress, Wait, read_address
 from .mcp_install import install, uninstall
 from .reach import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, TokenText, Wrapped, reach
 from .telling import told
@@ -20,7 +20,6 @@ __all__ = ["mcp"]
 
 _FIRST_S: Final = 15.0
 _RECALLED: Final = 1_000
-_ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+):)?(?P<port>\d{1,5})")
 
 mcp = typer.Typer(add_completion=False)
 mcp.command()(install)
@@ -42,26 +41,9 @@ def serve(
         str | None,
         typer.Option("--only", metavar="NAME", help="Show this participant alone, with its own names."),
     ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait",
-            min=0,
-            max=86_400,
-            metavar="SECONDS",
-            help="How long a host waits for an approval at once.",
-        ),
-    ] = 50.0,
-    expire: Annotated[
-        float,
-        typer.Option(
-            "--expire", min=1, max=2_592_000, metavar="SECONDS", help="How long a call stays proposed."
-        ),
-    ] = 3_600.0,
-    http: Annotated[
-        str | None,
-        typer.Option("--http", metavar="[HOST:]PORT", help="Serve over HTTP there, and not over stdio."),
-    ] = None,
+    wait: Wait = 50.0,
+    expire: Expire = 3_600.0,
+    http: HttpAddress = None,
     secret: Annotated[
         Path | None,
         typer.Option(
@@ -102,17 +84,10 @@ def serve(
         raise Failed("--secret and --open: give one of them")
     settings = Settings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire)
     if http is not None and open_:
-        _check_is_here(_address(http)[0])
-    place = None if http is None else _Place(*_address(http), (config or Path()).parent, secret, open_)
+        _check_is_here(read_address(http)[0])
+    place = None if http is None else _Place(*read_address(http), (config or Path()).parent, secret, open_)
     door = reach(flags)
     _run(lambda: _served(door, settings, place))
-
-
-def _address(written: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(written)
-    if found is None or int(found["port"]) > 65_535:
-        raise Failed(f"--http: {written!r} is no address; it looks like 127.0.0.1:8090, or 8090 alone")
-    return (found["host"] or "127.0.0.1").strip("[]"), int(found["port"])
 
 
 def _check_is_here(host: str) -> None:

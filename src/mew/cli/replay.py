@@ -46,21 +46,31 @@ def replay(
     config: Config = Path("space.yaml"),
     journal: Journal = None,
     speed: Annotated[
-        str | None, typer.Option(help="1x, 10x, 0.5x or max; 1x on a terminal, else max.")
+        str | None, typer.Option(metavar="SPEED", help="1x, 10x, 0.5x or max; 1x on a terminal, else max.")
     ] = None,
     idle_max: Annotated[
-        str, typer.Option(help="No wait is longer, however long it was: 2s, 500ms, 1min or off.")
+        str,
+        typer.Option(
+            metavar="TIME", help="No wait is longer than this, however long it was: 2s, 500ms, 1min or off."
+        ),
     ] = "3s",
     first: Annotated[int, typer.Option("--from", min=0, help="The first entry, by its number.")] = 0,
     last: Annotated[int | None, typer.Option("--to", min=0, help="The last entry, by its number.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Not what was before: 2026-01-31, 2026-01-31T12:30:00Z, or 2h ago.")
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Not what was before: 2026-01-31, 2026-01-31T12:30:00Z, or 2h for so long ago.",
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Not what was then or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Not what was then or later.")] = None,
     kind: Annotated[
-        str | None, typer.Option(help="Show only envelopes of this kind; mcp/* is any of MCP.")
+        str | None,
+        typer.Option(metavar="KIND", help="Show only envelopes of this kind; mcp/* is any of MCP."),
     ] = None,
-    participant: Annotated[str | None, typer.Option(help="Show only what this participant sent.")] = None,
+    participant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only what this participant sent.")
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Where to serve it; 0 for any free port.")] = 0,
     *,
     serve: Annotated[
@@ -73,7 +83,9 @@ def replay(
 ) -> None:
     """Play a recorded space again, at its pace. Keys: space pauses, + and - change the speed, q ends it.
 
-    Example: mew replay demo --speed 10x
+    Examples:
+      mew replay demo --speed 10x
+      mew replay january.jsonl --kind "mcp/*" --speed max
     """
     now = datetime.now(UTC)
     part = Part(

@@ -9,6 +9,7 @@ from mew.log.base import LogUnavailable
 from mew.log.database import Damaged
 from mew.protocol.visible import visible
 
+from .ending import Exit
 from .where import Failed
 
 __all__ = ["told"]
@@ -23,4 +24,4 @@ def told(command: str = "mew audit") -> Iterator[None]:
         yield
     except (Failed, LogUnavailable, Damaged) as error:
         typer.echo(f"{command}: {visible(str(error), _SENTENCE_CHARS_MAX)}", err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(Exit.WRONG) from None

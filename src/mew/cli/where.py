@@ -16,7 +16,8 @@ Journal = Annotated[
     Path | None, typer.Option("--journal", help="The folder of the journals, instead of a space.yaml.")
 ]
 SpaceName = Annotated[
-    str | None, typer.Option("--space", "-s", help="The space; needed where there are several.")
+    str | None,
+    typer.Option("--space", "-s", metavar="NAME", help="The space; needed where there are several."),
 ]
 
 

@@ -10,6 +10,7 @@ import typer
 
 from mew.protocol.visible import visible
 
+from .host_options import Expire, HttpAddress, Wait, read_address
 from .telling import told
 from .where import Failed
 
@@ -22,7 +23,6 @@ __all__ = ["wrap"]
 _LINE_CHARS_MAX: Final = 2_000
 _DIED: Final = 1
 _WRONG: Final = 2
-_OURS: Final = "MEW_"
 
 
 def wrap(
@@ -67,28 +67,9 @@ def wrap(
             "--port", "-p", min=0, max=65_535, help="Where the gateway listens; 0 for any free port."
         ),
     ] = 0,
-    http: Annotated[
-        str | None,
-        typer.Option(
-            "--http", metavar="[HOST:]PORT", help="Serve hosts there over HTTP, and not over stdio."
-        ),
-    ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait",
-            min=0,
-            max=86_400,
-            metavar="SECONDS",
-            help="How long a host waits for your word at once.",
-        ),
-    ] = 50.0,
-    expire: Annotated[
-        float,
-        typer.Option(
-            "--expire", min=1, max=2_592_000, metavar="SECONDS", help="How long a call stays proposed."
-        ),
-    ] = 3_600.0,
+    http: HttpAddress = None,
+    wait: Wait = 50.0,
+    expire: Expire = 3_600.0,
     *,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
@@ -126,7 +107,7 @@ def wrap(
                 ),
                 port=port,
                 ephemeral=ephemeral,
-                http=None if http is None else _address(http),
+                http=None if http is None else read_address(http),
                 server=_server(words, header or []),
                 wait_s=wait,
                 open_s=expire,
@@ -175,10 +156,12 @@ def _without_asking(wrapping: "Wrapping") -> str:
 
 def _server(words: list[str], headers: list[str]) -> "Command | Endpoint":
     """Started as the host would start it: with the environment that the host gave us, but for what is ours."""
+    from mew.bridge.into.settings import is_ours
+
     from .bridge_options import read_server
 
     is_url = len(words) == 1 and words[0].startswith(("http://", "https://"))
-    passed = [] if is_url else [name for name in os.environ if not name.upper().startswith(_OURS)]
+    passed = [] if is_url else [name for name in os.environ if not is_ours(name)]
     return read_server(words, env=passed, cwd=None, headers=headers, environ=os.environ)
 
 
@@ -192,13 +175,6 @@ def _patterns(option: str, written: list[str] | None) -> list[str]:
         except InvalidCapability as error:
             raise Failed(f"{option}: {str(error).removeprefix('payload.name ')}") from error
     return written or []
-
-
-def _address(written: str) -> tuple[str, int]:
-    host, _, port = written.rpartition(":")
-    if not port.isdecimal() or int(port) > 65_535:
-        raise Failed(f"--http: {written!r} is no address; it looks like 127.0.0.1:8090, or 8090 alone")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _tell(line: str) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ _WRITES: Final = ToolAnnotations(destructive_hint=True, idempotent_hint=True, op
 
 
 def serve(folder: Path) -> MCPServer:
-    """A server for this folder and what is below it; nothing outside of it can be named."""
+    """A server for this folder and what is below it; nothing outside of it, and nothing hidden, can be named."""
     root = folder.resolve()
     server = MCPServer("files", version="1", instructions=f"The text files of the folder {folder.name}.")
 
@@ -28,7 +29,9 @@ def serve(folder: Path) -> MCPServer:
     def list_directory(path: str = ".") -> list[str]:
         """List a folder: each name, those of folders with a slash."""
         with _failures(path):
-            found = sorted(_inside(root, path).iterdir())
+            found = sorted(
+                entry for entry in _inside(root, path).iterdir() if not _is_hidden(Path(entry.name))
+            )
         return [f"{entry.name}/" if entry.is_dir() else entry.name for entry in found[:_FOUND_MAX]]
 
     @server.tool(annotations=_READS)
@@ -39,10 +42,10 @@ def serve(folder: Path) -> MCPServer:
 
     @server.tool(annotations=_READS)
     def search_files(text: str) -> list[str]:
-        """The files that contain a text."""
-        files = (path for path in sorted(root.rglob("*")) if path.is_file() and not path.is_symlink())
-        found = (path for path in files if text in path.read_text(encoding="utf-8", errors="replace"))
-        return [str(path.relative_to(root)) for path, _ in zip(found, range(_FOUND_MAX), strict=False)]
+        """The files that contain a text, as far as they are looked at: their first 256 KiB."""
+        seen = (path for path in sorted(root.rglob("*")) if not _is_hidden(path.relative_to(root)))
+        found = (path for path in seen if not path.is_symlink() and text in _beginning(path))
+        return [str(path.relative_to(root)) for path in islice(found, _FOUND_MAX)]
 
     @server.tool(annotations=_WRITES)
     def write_file(path: str, content: str) -> str:
@@ -69,7 +72,22 @@ def _inside(root: Path, path: str) -> Path:
     found = (root / path).resolve()
     if not found.is_relative_to(root):
         raise ToolError(f"{path!r} is outside of the folder")
+    if _is_hidden(found.relative_to(root)):
+        raise ToolError(f"{path!r} is hidden")  # such folders keep tokens
     return found
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _beginning(path: Path) -> str:
+    """Nothing where it is no file, or may not be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_BYTES_MAX)
+    except OSError:
+        return ""
 
 
 @contextmanager

@@ -103,6 +103,26 @@ def test_the_servers_of_a_host_become_a_space_and_its_secrets_stay_apart(tmp_pat
     )
 
 
+def test_what_may_not_be_as_one_wants_it_is_said() -> None:
+    servers = {
+        "日本": {"command": "x", "args": ["--api-key", "sk-1", "${workspaceFolder}"], "env": {"PEM": "a\nb"}},
+        "you": {"url": "https://example.org/mcp", "type": "sse"},
+    }
+    written = "// with a comment\n" + json.dumps({"mcpServers": servers}).replace("}}}", "}},}")
+    found = imported(written, source="mcp.json", space="demo", port=1)
+    assert found.servers == ("server", "you-2")
+    assert "PEM" not in found.secrets
+    for part in (
+        "'日本' is called server here",
+        "'you' is called you-2 here",
+        "server has variables of its host",
+        "server seems to have a secret",
+        "PEM of server has several lines",
+        "you-2 speaks the old HTTP with SSE",
+    ):
+        assert any(part in note for note in found.notes), part
+
+
 def test_vs_code_s_way_of_writing_it_is_read_too() -> None:
     written = json.dumps({"servers": {"a": {"type": "stdio", "command": "x"}}, "inputs": []})
     found = imported(written, source="mcp.json", space="demo", port=1)

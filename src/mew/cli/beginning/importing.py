@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mew.bridge.hosts.reading import NotJson, read
+
 from .templates import space_id
 
 __all__ = ["Imported", "NoServers", "imported"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_OF_THE_HOST = re.compile(r"\$\{(workspaceFolder|userHome|input:|env:|pathSeparator|/)")
+_SECRETIVE = re.compile(r"(?i)(key|token|secret|password|passwd)[^/]*=?|^sk-|^ghp_")
 _KEYS: Final = ("mcpServers", "servers", "mcp_servers")
 _CAPABILITIES: Final = (
     "participant/status",
@@ -86,8 +90,8 @@ def imported(written: str, *, source: str, space: str, port: int) -> Imported:
 
 def _servers(written: str) -> dict[str, Any]:
     try:
-        root = json.loads(written)
-    except ValueError as error:
+        root = read(written).plain
+    except NotJson as error:
         raise NoServers(f"it is no JSON: {error}") from None
     if isinstance(root, dict) and isinstance(root.get("mcp"), dict):
         root = root["mcp"]  # settings.json of VS Code
@@ -107,11 +111,13 @@ class _Making:
 
     def name(self, given: str) -> str:
         """An id that nobody has yet."""
-        wanted = name = space_id(given).lstrip("_")
+        wanted = name = space_id(given, otherwise="server").lstrip("_")
         number = 2
         while name in self._names:
             name, number = f"{wanted}-{number}", number + 1
         self._names.add(name)
+        if name != given:
+            self.notes.append(f"{given!r} is called {name} here")
         return name
 
     def part(self, name: str, given: str, server: Any) -> str | None:
@@ -135,14 +141,32 @@ class _Making:
             if isinstance(values, dict) and values:
                 lines.append(f"      {key}:")
                 lines += [f"        {_scalar(one)}: {self._hidden(name, one, values[one])}" for one in values]
+        self._doubt(name, fields)
         if fields.get("disabled") is True:
             lines.append("    auto_start: false")
         lines.append(f"    capabilities: [{', '.join(map(_scalar, _CAPABILITIES))}]\n")
         return "\n".join(lines)
 
+    def _doubt(self, name: str, fields: Mapping[str, Any]) -> None:
+        """What stands in the file as it was, and may not be as one wants it."""
+        words = [str(word) for word in (*(fields.get("args") or ()), fields.get("url") or "")]
+        if any(_OF_THE_HOST.search(word) for word in words):
+            self.notes.append(
+                f"{name} has variables of its host, like ${{workspaceFolder}}: write what they stand for"
+            )
+        if any(_SECRETIVE.search(word) for word in words):
+            self.notes.append(
+                f"{name} seems to have a secret in its arguments or URL: put ${{NAME}} there, and its value in .mew/env"
+            )
+        if fields.get("type") == "sse":
+            self.notes.append(f"{name} speaks the old HTTP with SSE, which the bridge does not")
+
     def _hidden(self, name: str, variable: str, value: Any) -> str:
         """A reference to the value, which is kept elsewhere; one that is a reference already stays."""
         text = value if isinstance(value, str) else json.dumps(value)
+        if "\n" in text or "\r" in text:
+            self.notes.append(f"{variable} of {name} has several lines: set it in the environment")
+            return _scalar(f"${{{variable}}}")
         if _VARIABLE.fullmatch(text):
             return _scalar(text)
         wanted = re.sub(r"[^A-Za-z0-9_]", "_", variable).upper()

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from mew.cli.helping import filled
 from mew.cli.telling import told
 from mew.cli.where import Failed
 from mew.protocol.visible import visible
@@ -25,24 +26,31 @@ _FIRST: Final = "files"
 def init(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; it is made if need be.")] = Path(),
     template: Annotated[
-        str | None, typer.Option("--template", "-t", help=f"One of {', '.join(TEMPLATES)}.")
+        str | None, typer.Option("--template", "-t", metavar="NAME", help=f"One of {', '.join(TEMPLATES)}.")
     ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FILE", help="Take the MCP servers of a host's configuration, mcp.json say."
+            "--from",
+            metavar="FILE",
+            help="Take the MCP servers from the configuration of a host, such as mcp.json.",
         ),
     ] = None,
     space: Annotated[
-        str | None, typer.Option("--space", "-s", help="Its name; else that of the folder.")
+        str | None,
+        typer.Option("--space", "-s", metavar="NAME", help="What to call it; else like the folder."),
     ] = None,
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65_535, help="Where it listens.")] = _PORT,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", "-p", min=0, max=65_535, help="Where its gateway will listen; 0 for any free port."
+        ),
+    ] = _PORT,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
 ) -> None:
     """Write a space.yaml, with comments, and what belongs to it.
 
-    \b
     Examples:
       mew init demo --template files --yes && cd demo && mew up
       mew init --from ~/.cursor/mcp.json
@@ -77,7 +85,7 @@ def _imported(source: Path, space: str, port: int) -> Imported:
 def _chosen() -> str:
     names = list(TEMPLATES)
     for number, name in enumerate(names, 1):
-        typer.echo(f"  {number}  {name:10} {TEMPLATES[name].does}")
+        typer.echo(filled(f"  {number}  {name:10} {TEMPLATES[name].does}", " " * 16))
     while True:
         said = typer.prompt("Template", default="1").strip()
         if said in names:

@@ -21,11 +21,11 @@ class Template:
     parts: dict[str, str]
 
 
-_AGENT: Final = {
-    "agent.py": "files/agent.py",
+_WORKSPACE: Final = {
     "workspace/notes.txt": "files/workspace/notes.txt",
     "workspace/old-notes.txt": "files/workspace/old-notes.txt",
 }
+_AGENT: Final = {"agent.py": "files/agent.py", **_WORKSPACE}
 
 TEMPLATES: Final = {
     "files": Template(
@@ -42,7 +42,7 @@ TEMPLATES: Final = {
     ),
     "mixed": Template(
         "four profiles in one space: who administers, who serves, who is new, who watches",
-        {"space.yaml": "mixed/space.yaml"},
+        {"space.yaml": "mixed/space.yaml", **_WORKSPACE},
     ),
     "empty": Template(
         "you, and somebody who may talk and propose; the rest is yours", {"space.yaml": "empty/space.yaml"}
@@ -60,6 +60,6 @@ def rendered(template: str, *, space: str, port: int) -> dict[Path, str]:
     }
 
 
-def space_id(text: str) -> str:
-    """A name that a space can have, as near to this one as may be."""
-    return _NOT_IN_AN_ID.sub("-", text).strip("-.@")[:_ID_CHARS_MAX] or "space"
+def space_id(text: str, *, otherwise: str = "space") -> str:
+    """A name that a space, or a participant, can have, as near to this one as may be."""
+    return _NOT_IN_AN_ID.sub("-", text).strip("-.@")[:_ID_CHARS_MAX] or otherwise

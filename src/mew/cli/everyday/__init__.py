@@ -14,6 +14,6 @@
 - `doctor`      doctor, from `machine_checks`, `folder_checks` and `gateway_checks`
 - `asked`       what a gateway tells over HTTP;  `folder`  the space.yaml that is meant;  `lasting`  15m, 2h
 
-Exit codes, of all of them: 0, it was done. 1, the thing itself said no: refused, rejected, the tool failed, nobody
-answered, a check found a problem. 2, it was typed wrongly, or there was no connection. 130, interrupted.
+Exit codes are those of `mew.cli.ending`: 1 where the thing itself said no (`SaidNo`, or what the client raises), 2
+where it was typed wrongly or there was no connection (`Failed`).
 """

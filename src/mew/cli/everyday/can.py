@@ -38,7 +38,7 @@ def can(
 
     Exit code 1: they may not, or not all of it.
 
-    Example: mew can bot mcp/request:tools/call:write_file --to fs
+    Example: mew can agent mcp/request:tools/call:write_file --to files
     """
     asked = _asked(what, to)
 

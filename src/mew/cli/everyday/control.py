@@ -38,7 +38,7 @@ class Direction(StrEnum):
 def pause(place: Place, participant: Whom, lasting: Lasting = None, message: Message = None) -> None:
     """Stop somebody from sending, until somebody resumes them or for a time.
 
-    Example: mew pause bot --for 15m -m "let us look at this first"
+    Example: mew pause agent --for 15m -m "let us look at this first"
     """
     timeout_s = seconds_of(lasting)
     until = "until it is resumed" if lasting is None else f"for {lasting}"
@@ -54,7 +54,7 @@ def pause(place: Place, participant: Whom, lasting: Lasting = None, message: Mes
 def resume(place: Place, participant: Whom, message: Message = None) -> None:
     """Let somebody go on who was paused.
 
-    Example: mew resume bot
+    Example: mew resume agent
     """
     _tell(place, participant, lambda control: control.resume(participant, reason=message), "may go on")
 
@@ -64,13 +64,13 @@ def status_of(
     place: Place,
     participant: Whom,
     fields: Annotated[
-        list[str] | None, typer.Option("--field", help="Only this of it; may be repeated.")
+        list[str] | None, typer.Option("--field", metavar="FIELD", help="Only this of it; may be repeated.")
     ] = None,
     timeout_s: Timeout = 5.0,
 ) -> None:
     """What a participant says of itself.
 
-    Example: mew status-of bot
+    Example: mew status-of agent
     """
 
     async def core(me: Client) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def forget(
 ) -> None:
     """Have somebody drop some of what they remember.
 
-    Example: mew forget bot oldest -n 50
+    Example: mew forget agent oldest -n 50
     """
     _tell(
         place,
@@ -116,7 +116,7 @@ def compact(
 ) -> None:
     """Have somebody make room in their memory, and wait until it is done.
 
-    Example: mew compact bot --tokens 8000
+    Example: mew compact agent --tokens 8000
     """
 
     async def core(me: Client) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def compact(
 def clear(place: Place, participant: Whom) -> None:
     """Have somebody forget everything.
 
-    Example: mew clear bot
+    Example: mew clear agent
     """
     said = "is asked to forget everything"
     _tell(place, participant, lambda control: control.clear(participant), said, must_be_here=True)
@@ -147,7 +147,7 @@ def clear(place: Place, participant: Whom) -> None:
 def restart_of(place: Place, participant: Whom) -> None:
     """Have somebody begin again as it was configured.
 
-    Example: mew restart-of bot
+    Example: mew restart-of agent
     """
     said = "is asked to begin again"
     _tell(place, participant, lambda control: control.restart(participant), said, must_be_here=True)
@@ -157,7 +157,7 @@ def restart_of(place: Place, participant: Whom) -> None:
 def shutdown(place: Place, participant: Whom, timeout_s: Timeout = 10.0) -> None:
     """Have somebody cease, and wait until it has acknowledged or left.
 
-    Example: mew shutdown bot
+    Example: mew shutdown agent
     """
     _tell(
         place,

@@ -1,6 +1,8 @@
 """Deciding about one proposal: what will run is shown, somebody is asked, and it is done."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,11 +10,11 @@ from rich.text import Text
 
 from mew.cli.where import Failed
 from mew.client.client import Client
-from mew.client.errors import Refused
 from mew.client.mcp.validation import InvalidArguments
 from mew.client.proposals.record import ProposalRecord
 from mew.client.proposals.review import Review
 from mew.protocol.differences import differences
+from mew.protocol.kinds import Kind
 from mew.protocol.visible import visible
 
 from .answering import answering
@@ -28,6 +30,7 @@ __all__ = ["APPROVED_S", "Wanted", "approved", "rejected", "what_will_run"]
 APPROVED_S: Final = 300.0
 """How long the answer may take: a tool may ask something meanwhile, and people take their time."""
 _DESCRIPTION_CHARS_MAX: Final = 400
+_SAID_S: Final = 5.0
 _YES: Final = "y"
 _EDIT: Final = "e"
 
@@ -130,11 +133,15 @@ async def rejected(me: Client, written: str, reason: str, message: str | None) -
     review = desk.review(written)
     if not review.open:
         raise SaidNo(f"proposal {short(review.id)} no longer waits: {ended(review.record).plain}")
-    await review.reject(reason)
-    if message is not None:
-        ours = [one.id for one in review.record.rejections if one.by == me.id]
-        try:
-            await me.chat(message, to=[review.proposer], about=ours[-1:])
-        except Refused as error:
-            raise SaidNo(f"rejected, but what you say about it was refused: {error}") from error
+    if message is None:
+        await review.reject(reason)
+        return review.record
+    if not me.can_send(Kind.CHAT, {"text": message}, to=[review.proposer]):
+        await review.reject(reason)
+        raise SaidNo("rejected, but you may not send chats: what you say about it was not sent")
+    async with me.envelopes(Kind.CHAT, sender=me.id) as said:
+        await review.reject(reason, message)  # right behind it, so that who waits for the outcome has it
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SAID_S):
+                await anext(aiter(said))
     return review.record

@@ -30,5 +30,5 @@ def folder_of(config: Path | None) -> Folder:
     """
     found = find_folder(config)
     if found is None:
-        raise Failed(f"{NO_FOLDER}; name it with --config")
+        raise Failed(f"{NO_FOLDER}; make one with 'mew init', or name it with --config")
     return found

@@ -47,7 +47,7 @@ def grant(
 ) -> None:
     """Give somebody capabilities that you hold, for good or for a time.
 
-    Example: mew grant bot mcp/request:tools/call:read_file --for 1h
+    Example: mew grant agent mcp/request:tools/call:write_file --for 1h
     """
     if not capabilities:
         raise Failed("nothing to grant: name a capability, like mcp/request:tools/call:read_file")
@@ -78,7 +78,9 @@ def revoke(
 ) -> None:
     """Take back one grant, or everything inside these capabilities.
 
-    Example: mew revoke bot --grant 3f2a91c0
+    Examples:
+      mew revoke agent mcp/request:tools/call:write_file
+      mew revoke agent --grant 3f2a91c0
     """
     if (grant_id is None) is not bool(capabilities):
         raise Failed("name either capabilities or a grant with --grant")
@@ -135,7 +137,7 @@ def invite(
 def kick(place: Place, participant: Whom, message: Message = None) -> None:
     """Remove somebody from the space; they cannot come back with the token they have.
 
-    Example: mew kick bot -m "misbehaves"
+    Example: mew kick agent -m "misbehaves"
     """
 
     async def core(me: Client) -> str:

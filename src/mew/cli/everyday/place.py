@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec,
 
 import typer
 
+from mew.cli.ending import Exit
 from mew.cli.reach import (
     AsName,
     Door,
@@ -46,8 +47,6 @@ _FLAGS: Final = {
 }
 _JSON: Final = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
 _NOBODY_THERE: Final = "; is the gateway running? 'mew gateway' starts one, 'mew doctor' looks what is wrong"
-_SAID_NO: Final = 1
-_WRONG: Final = 2
 
 
 class SaidNo(Exception):
@@ -128,11 +127,11 @@ def said_plainly(command: str) -> Iterator[None]:
         yield
     except ConnectError as error:
         nobody = error.come_back and error.status is None
-        _end(command, f"{error}{_NOBODY_THERE if nobody else ''}", _WRONG)
+        _end(command, f"{error}{_NOBODY_THERE if nobody else ''}", Exit.WRONG)
     except (Failed, Disconnected, InvalidArguments, InvalidCapability) as error:
-        _end(command, str(error), _WRONG)
+        _end(command, str(error), Exit.WRONG)
     except (SaidNo, MewError) as error:
-        _end(command, str(error), _SAID_NO)
+        _end(command, str(error), Exit.SAID_NO)
 
 
 def _end(command: str, text: str, code: int) -> None:

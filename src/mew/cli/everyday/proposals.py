@@ -38,7 +38,9 @@ def proposals(
 ) -> None:
     """What is proposed and waits for a decision, and what was decided last.
 
-    Example: mew proposals --watch
+    Examples:
+      mew proposals
+      mew proposals --watch
     """
     if which is not None:
         place.run(lambda me: _one(me, which, as_json=place.json))
@@ -71,7 +73,10 @@ def approve(
 ) -> None:
     """Carry a proposal out, as it is or with other arguments; shows what will run, and asks.
 
-    Example: mew approve 3f2a91c0 --set path=notes.txt
+    Examples (the id is one that 'mew proposals' shows):
+      mew approve 3f2a91c0
+      mew approve 3f2a91c0 --set path=notes.txt
+      mew approve 3f2a91c0 --edit
     """
     if not yes and not is_terminal():
         raise Failed("nobody can be asked here, this is no terminal; --yes approves without asking")
@@ -99,6 +104,7 @@ def reject(
         typer.Option(
             "--reason",
             "-r",
+            metavar="WORD",
             help="In a word: disagree, inappropriate, unsafe, busy, incapable, policy, invalid, or any other.",
         ),
     ] = "disagree",
@@ -108,7 +114,8 @@ def reject(
 ) -> None:
     """Say no to a proposal. Others may still approve it, unless its proposer takes that for an answer.
 
-    Example: mew reject 3f2a91c0 -r unsafe -m "Not in the home folder, please."
+    Example (the id is one that 'mew proposals' shows):
+      mew reject 3f2a91c0 -r unsafe -m "Not in the home folder, please."
     """
     record = place.run(lambda me: rejected(me, proposal, reason, message))
     if place.json:

@@ -26,7 +26,9 @@ def questions(
 ) -> None:
     """What others ask you while they work for you, and wait for.
 
-    Example: mew questions --watch
+    Examples:
+      mew questions
+      mew questions --watch
     """
     place.run(lambda me: _listed(me, as_json=place.json, watch=watch))
 
@@ -45,7 +47,9 @@ def answer(
 ) -> None:
     """Answer a question, or decline to.
 
-    Example: mew answer 3f2a91c0 branch=main
+    Examples (the id is one that 'mew questions' shows):
+      mew answer 3f2a91c0 branch=main
+      mew answer 3f2a91c0 --decline
     """
     if decline and cancel:
         raise Failed("--decline and --cancel: give one of them")

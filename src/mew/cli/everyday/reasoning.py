@@ -76,7 +76,7 @@ def reasoning_cancel(
 ) -> None:
     """Stop a reasoning.
 
-    Example: mew reasoning cancel bot -m "this leads nowhere"
+    Example: mew reasoning cancel agent -m "this leads nowhere"
     """
 
     async def core(me: Client) -> Sequence[Thinking]:

@@ -11,7 +11,7 @@ from mew.protocol.capability import Capability, CapabilitySet, in_short
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import InvalidCapability, ProtocolError
 from mew.protocol.kinds import Kind
-from mew.protocol.visible import named, visible
+from mew.protocol.visible import literal, named, visible
 
 from .words import words_of
 
@@ -126,7 +126,7 @@ def verdict_of(
 
 def explained(verdict: Verdict) -> Iterator[Text]:
     """For people."""
-    what = visible(in_short(verdict.asked.source), _CHARS_MAX)
+    what = _written(verdict.asked)
     who = Text(named(verdict.who), colour_of(verdict.who))
     if verdict.may:
         yield Text.assemble(("yes", "bold green"), ", ", who, f" may send {what}")
@@ -153,11 +153,19 @@ def explained(verdict: Verdict) -> Iterator[Text]:
 
 def _listed(reasons: Iterable[Reason]) -> Iterator[Text]:
     for one in reasons:
-        written = visible(in_short(one.capability.source), _CHARS_MAX)
+        written = _written(one.capability)
         grant = f" ({visible(one.gift_id[:ID_CHARS])})" if one.gift_id else ""
         yield Text.assemble(
             f"  {written}", (f"  {words_of(one.capability.source)}; ", "dim"), one.source, (grant, "dim")
         )
+
+
+def _written(capability: Capability) -> str:
+    """As people write it; whom it is for is said beside it."""
+    to = capability.source.get("to")
+    bare = {name: value for name, value in capability.source.items() if name != "to"}
+    text = visible(in_short(bare), _CHARS_MAX).replace('\\"', '"')
+    return text if to is None else f"{text} to {named(to) if isinstance(to, str) else literal(to)}"
 
 
 def _gift(envelope: Envelope, capabilities: Any) -> Gift:

@@ -34,13 +34,15 @@ def tail(
     ] = 20,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", "-k", help="Only this kind; mcp/* is any of MCP; may be repeated."),
+        typer.Option(
+            "--kind", "-k", metavar="KIND", help="Only this kind; mcp/* is any of MCP; may be repeated."
+        ),
     ] = None,
     sender: Annotated[
         list[str] | None, typer.Option("--from", metavar="NAME", help="Only what they sent; may be repeated.")
     ] = None,
     context: Annotated[
-        str | None, typer.Option(help="Only this train of thought, and what is in it.")
+        str | None, typer.Option(metavar="ID", help="Only this train of thought, and what is in it.")
     ] = None,
     about: Annotated[
         str | None, typer.Option("--about", metavar="ID", help="Only what refers to this envelope.")
@@ -54,7 +56,10 @@ def tail(
 ) -> None:
     """Show what happens in the space, as it happens; the last ones first. Ctrl-C ends it.
 
-    Example: mew tail --kind "mcp/*" --from bot
+    Examples:
+      mew tail
+      mew tail --kind "mcp/*" --from agent
+      mew tail -n 100 --no-follow --json
     """
     picked = Picked(tuple(kind or ()), tuple(sender or ()), context, about, to_me)
     shown: _Shown = _lines if place.json else _whole if raw else _Readable()

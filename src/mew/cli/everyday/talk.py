@@ -49,13 +49,17 @@ def send(
         list[str] | None,
         typer.Option("--about", metavar="ID", help="The envelope it refers to; may be repeated."),
     ] = None,
-    context: Annotated[str | None, typer.Option(help="The train of thought it belongs to.")] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="ID", help="The train of thought it belongs to.")
+    ] = None,
     *,
     markdown: Annotated[bool, typer.Option("--markdown", help="The text of a chat is Markdown.")] = False,
 ) -> None:
     """Send an envelope, and show its id once everyone is shown it.
 
-    Example: mew send chat "Shall we?" --to bot
+    Examples:
+      mew send chat "Shall we?" --to agent
+      git diff | mew send chat -
     """
     content = contents(kind, words or [], payload, "markdown" if markdown else "plain")
 

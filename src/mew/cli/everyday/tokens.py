@@ -31,7 +31,10 @@ from .place import said_plainly
 __all__ = ["token"]
 
 token = typer.Typer(
-    help="Whose tokens there are beside the space.yaml, and where; show one, or make a new one.",
+    help=(
+        "Whose tokens there are beside the space.yaml, and where; show one, or make a new one.\n\n"
+        "Examples:\n  mew token\n  mew token show agent"
+    ),
     pretty_exceptions_enable=False,
 )
 
@@ -83,7 +86,7 @@ def token_show(
 ) -> None:
     """Print somebody's token, to hand it to a program.
 
-    Example: MEW_TOKEN=$(mew token show bot) python agent.py
+    Example: MEW_TOKEN=$(mew token show agent) python agent.py
     """
     with said_plainly("mew token show"):
         folder = folder_of(config)
@@ -104,7 +107,7 @@ def token_new(
 ) -> None:
     """Make somebody a new token in place of that in their file, and tell the gateway if it runs here.
 
-    Example: mew token new bot
+    Example: mew token new agent
     """
     with said_plainly("mew token new"):
         folder = folder_of(config)

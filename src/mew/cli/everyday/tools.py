@@ -46,7 +46,9 @@ def tools(
 ) -> None:
     """The tools that participants offer, and how to call them.
 
-    Example: mew tools fs
+    Examples:
+      mew tools
+      mew tools files --json
     """
     found = place.run(lambda me: offered(me, participant))
     if place.json:
@@ -71,7 +73,9 @@ def call(
 ) -> None:
     """Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.
 
-    Example: mew call fs read_file path=notes.txt
+    Examples:
+      mew call files read_text_file path=notes.txt
+      mew call files write_file path=log.txt content=@/etc/hostname
     """
     if raw and sys.stdout.isatty():
         raise Failed("--raw may send commands to a terminal; redirect it, or leave it out")
@@ -112,7 +116,9 @@ def propose(
 ) -> None:
     """Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.
 
-    Example: mew propose fs write_file path=notes.txt content="Hello"
+    Examples:
+      mew propose files write_file path=notes.txt content="Hello"
+      mew propose files delete_file path=old-notes.txt --no-wait
     """
 
     async def core(me: Client) -> tuple[str, Any]:

@@ -11,8 +11,7 @@ import mew
 DAY_S = 24 * 60 * 60.0
 
 agent = mew.Participant("agent")
-at_work = asyncio.Lock()
-tasks: set[asyncio.Future[None]] = set()
+job: asyncio.Future[None] | None = None  # what it does now, beside listening to others
 
 
 @agent.on_start
@@ -27,18 +26,19 @@ async def asked(said: mew.Envelope) -> None:
 
 
 def begin() -> None:
-    if not at_work.locked():
-        task = asyncio.ensure_future(work(agent.client))
-        tasks.add(task)  # so that it is not forgotten while it runs
-        task.add_done_callback(tasks.discard)
+    global job
+    if job is None or job.done():
+        job = asyncio.ensure_future(work(agent.client))
 
 
 async def work(me: mew.Client) -> None:
-    async with at_work:
+    try:
         summary = await look_around(me)
         await propose(me, "write_file", "to keep a summary of the notes", path="summary.md", content=summary)
         await propose(me, "delete_file", "as the old notes are no longer needed", path="old-notes.txt")
         await me.chat("That is all. Say 'again', and I begin anew.")
+    except mew.MewError as error:
+        await me.chat(f"I cannot go on: {error}. Say 'again', and I begin anew.")
 
 
 async def look_around(me: mew.Client) -> str:

@@ -1,4 +1,4 @@
-"""Delegated fulfilment (§9.4): python examples/orchestrator.py URL SPACE TOKEN_FILE SUPERVISOR
+"""Delegated fulfilment (§9.4 of the specification): orchestrator.py SUPERVISOR
 
 Others propose. SUPERVISOR decides by answering the proposal in chat with "approve" or "reject"; this one carries it
 out. What was approved three times in a row, of the same proposer, tool and target, it then approves by itself.
@@ -6,7 +6,6 @@ out. What was approved three times in a row, of the same proposer, tool and targ
 
 import sys
 from collections import Counter
-from pathlib import Path
 
 import mew
 from mew.protocol.kinds import Chat
@@ -52,7 +51,7 @@ async def carry_out(proposal: mew.Review, why: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
-    supervisor = sys.argv[4]
-    orchestrator.run(sys.argv[1], space=sys.argv[2], token=Path(sys.argv[3]))
+    supervisor = sys.argv[1]
+    orchestrator.run()  # where, and as whom, `mew up` says in the environment
