@@ -39,15 +39,10 @@ class Demo:
         """The open proposal to call this tool, waited for."""
         deadline_s = time.monotonic() + WAIT_S
         while time.monotonic() < deadline_s:
-            for line in self.mew("proposals", "--json").splitlines():
-                for one in _listed(json.loads(line)):
-                    if one["params"]["name"] == tool and one["status"] == "open":
-                        return one
+            for one in json.loads(self.mew("proposals", "--json")):
+                if one["params"]["name"] == tool and one["status"] == "open":
+                    return dict(one)
         raise AssertionError(f"nobody proposed {tool}")
-
-
-def _listed(said: Any) -> list[dict[str, Any]]:
-    return list(said["proposals"]) if isinstance(said, dict) and "proposals" in said else [said]
 
 
 @pytest.fixture
@@ -59,11 +54,12 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 def test_an_agent_proposes_and_what_is_approved_is_done_and_what_is_rejected_is_not(demo: Demo) -> None:
     writing = demo.proposal("write_file")
-    demo.mew("approve", writing["id"], "--yes")
+    demo.mew("approve", writing["proposalId"], "--yes")
     summary = (demo.folder / "workspace" / "summary.md").read_text()
     assert summary == writing["params"]["arguments"]["content"]
     deleting = demo.proposal("delete_file")
-    demo.mew("reject", deleting["id"], "-r", "unsafe", "-m", "somebody may need them")
+    demo.mew("reject", deleting["proposalId"], "-r", "unsafe", "-m", "somebody may need them")
     assert (demo.folder / "workspace" / "old-notes.txt").exists()
-    chain = demo.mew("audit", "chain", writing["id"])
-    assert "approved" in chain or "fulfilled" in chain, chain
+    chain = demo.mew("audit", "chain", writing["proposalId"])
+    assert "you requests write_file" in chain, chain
+    assert "as proposed" in chain, chain

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mew.supervise.claim import is_claimed
 from mew.supervise.control import ask
 
 pytestmark = pytest.mark.e2e
@@ -205,3 +206,69 @@ def test_one_program_is_started_again_on_request(home: Home) -> None:
         2,
         "mew restart: no program 'cat' runs here; there is gateway, bot\n",
     )
+
+
+def test_two_at_the_same_moment_are_one(home: Home) -> None:
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-m", "mew", "up", "-d", "--port", "0"],
+            cwd=home.folder,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [one.communicate(timeout=60)[1] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 2], said
+    assert sum(" -m mew up --config" in line for line in home.left()) == 1
+    assert any("mew up: another 'mew up' " in line for line in said), said
+
+
+def test_down_while_it_starts_ends_it(home: Home) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "mew", "up", "--port", "0"],
+        cwd=home.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until(lambda: is_claimed(home.folder / ".mew"), "it did not begin")
+    assert home.mew("down").stdout == "everything has ended\n"
+    running.communicate(timeout=WAIT_S)
+    assert running.returncode == 0
+    assert home.left() == []
+
+
+def test_down_after_a_supervisor_was_killed_waits_until_its_warden_is_done(home: Home) -> None:
+    home.mew("up", "-d", "--port", "0")
+    os.kill(home.status()["pid"], signal.SIGKILL)
+    assert home.mew("down").stdout in (
+        "everything has ended\n",
+        f"nothing runs for {home.folder}/space.yaml\n",
+    )
+    assert home.left() == []
+
+
+def test_what_keeps_dying_is_shown_with_its_last_words(home: Home) -> None:
+    home.write(
+        "  ann: {capabilities: ['*']}\n  bot: {command: sh, args: [-c, 'echo out of paper; exit 3']}\n"
+    )
+    home.mew("up", "-d", "--port", "0")
+    shown = home.mew("status")
+    assert shown.returncode == 1
+    assert "ended with exit code 3: out of paper" in shown.stdout
+
+
+def test_a_token_in_the_environment_is_for_the_gateway_alone(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEW_TOKEN_ANN", "the-secret-of-ann")
+    home.write("  ann: {capabilities: ['*']}\n  bot: {command: sh, args: [-c, 'env; sleep 1000']}\n")
+    started = subprocess.Popen(
+        [sys.executable, "-m", "mew", "up", "--port", "0"], cwd=home.folder, start_new_session=True
+    )
+    log = home.folder / ".mew" / "logs" / "bot.log"
+    until(lambda: log.exists() and "MEW_AS=bot" in log.read_text(), "it did not start")
+    assert "the-secret-of-ann" not in log.read_text()
+    home.mew("down")
+    assert started.wait(WAIT_S) == 0

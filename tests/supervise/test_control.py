@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mew.supervise import control
 from mew.supervise.control import ask, listening, socket_path
 
 
@@ -40,11 +41,7 @@ async def test_garbage_harms_nobody(tmp_path: Path) -> None:
         assert await ask(tmp_path, {"ask": "this"}) == {"heard": {"ask": "this"}}
 
 
-async def test_there_is_one_for_a_folder_and_what_a_killed_one_left_is_no_hindrance(tmp_path: Path) -> None:
-    async with listening(tmp_path, answer):
-        with pytest.raises(FileExistsError, match="another 'mew up' runs"):
-            async with listening(tmp_path, answer):
-                raise AssertionError("two of them")
+async def test_what_a_killed_one_left_is_no_hindrance(tmp_path: Path) -> None:
     path = socket_path(tmp_path)
     server = await asyncio.start_unix_server(lambda *_: None, path)
     server.close()
@@ -52,6 +49,17 @@ async def test_there_is_one_for_a_folder_and_what_a_killed_one_left_is_no_hindra
     path.touch()  # as after a kill -9, where nobody listens
     async with listening(tmp_path, answer):
         assert await ask(tmp_path, {"ask": "this"}) is not None
+
+
+async def test_who_connects_and_asks_nothing_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_QUESTION_S", 0.05)
+    async with listening(tmp_path, answer):
+        reader, writer = await asyncio.open_unix_connection(socket_path(tmp_path))
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
 
 
 def test_a_folder_with_a_long_name_has_its_socket_elsewhere(tmp_path: Path) -> None:

@@ -56,6 +56,13 @@ def written(folder: Path) -> list[str]:
     return (folder / "logs" / "it.log").read_text().splitlines()
 
 
+async def until_gone(*pids: int) -> None:
+    """A kill takes its time."""
+    async with asyncio.timeout(SOON_S):
+        while any(map(is_alive, pids)):  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.01)
+
+
 def is_alive(pid: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
@@ -67,7 +74,7 @@ def is_alive(pid: int) -> bool:
 async def test_who_fails_is_started_again_and_its_log_goes_on(tmp_path: Path) -> None:
     async with kept(tmp_path, "sh", "-c", "echo $WORD; exit 3", WORD="hello") as it:
         await it.until(lambda: it.keeper.standing.restarts >= 2 and it.keeper.standing.phase is Phase.AGAIN)
-        assert it.keeper.standing.said == "ended with exit code 3"
+        assert it.keeper.standing.said == "ended with exit code 3: hello"
     assert set(written(tmp_path)) == {"hello"}
     assert len(written(tmp_path)) >= 3
     assert it.phases[-1] is Phase.STOPPED
@@ -121,7 +128,7 @@ async def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 async def test_what_a_program_leaves_behind_is_killed_when_it_ends(tmp_path: Path) -> None:
     async with kept(tmp_path, "sh", "-c", "sleep 1000 & echo $!; exit 0") as it:
         await it.until(lambda: it.keeper.standing.phase is Phase.ENDED)
-        assert not is_alive(int(written(tmp_path)[0]))
+        await until_gone(int(written(tmp_path)[0]))
 
 
 async def test_who_does_not_end_when_told_to_is_killed_with_its_children(
@@ -136,8 +143,7 @@ async def test_who_does_not_end_when_told_to_is_killed_with_its_children(
         pid = it.keeper.standing.pid
         assert pid is not None
         child = int(await asyncio.to_thread(told.read_text))
-    assert not is_alive(pid)
-    assert not is_alive(child)
+    await until_gone(pid, child)
 
 
 async def test_it_is_running_once_it_was_seen_in_its_space(tmp_path: Path) -> None:
@@ -149,3 +155,32 @@ async def test_it_is_running_once_it_was_seen_in_its_space(tmp_path: Path) -> No
         assert it.keeper.up.is_set()
         it.keeper.joined(is_there=False)
         assert (it.keeper.standing.phase, it.keeper.standing.pid) == (Phase.STARTING, pid)
+
+
+async def test_what_it_wrote_in_an_earlier_life_is_not_taken_for_its_last_words(tmp_path: Path) -> None:
+    once = "test -e been && exit 3; touch been; echo out of paper; exit 3"
+    async with kept(tmp_path, "sh", "-c", once) as it:
+        await it.until(lambda: it.keeper.standing.phase is Phase.AGAIN)
+        assert it.keeper.standing.ended == "ended with exit code 3: out of paper"
+        await it.until(lambda: it.keeper.standing.restarts >= 1 and it.keeper.standing.phase is Phase.AGAIN)
+        assert it.keeper.standing.ended == "ended with exit code 3"
+
+
+async def test_who_runs_and_does_not_join_is_late_until_it_does(tmp_path: Path) -> None:
+    async with kept(tmp_path, "sleep", "1000") as it:
+        await it.until(lambda: it.keeper.standing.phase is Phase.STARTING)
+        it.keeper.expect(1000)
+        assert not it.keeper.is_late
+        it.keeper.expect(0)
+        assert it.keeper.is_late
+        assert it.keeper.standing.said == "runs, and has not joined after 0 s; see 'mew logs it'"
+        it.keeper.joined(is_there=True)
+        assert not it.keeper.is_late
+        assert it.keeper.standing.said == ""
+
+
+async def test_a_restart_while_it_is_being_started_is_that_start(tmp_path: Path) -> None:
+    async with kept(tmp_path, "sh", "-c", "exit 0") as it:
+        await it.keeper.restart()  # nothing has run yet
+        await it.until(lambda: it.keeper.standing.phase is Phase.ENDED)
+        assert it.keeper.standing.restarts == 0

@@ -9,7 +9,7 @@ import pytest
 from mew.gateway.config import ConfigError, load_config
 from mew.supervise.launch import Plan, plan
 from mew.supervise.participant import Circumstances, Token
-from mew.supervise.program import GATEWAY, Program, Restart
+from mew.supervise.program import GATEWAY, MARK, Program, Restart
 
 Read = Callable[..., Plan]
 MEW = ("python", "-m", "mew")
@@ -90,7 +90,7 @@ def test_a_server_is_bridged_and_its_variables_are_passed_by_name(read: Read) ->
             SECRET="hidden",
         )
     )
-    options = ("--env", "OUTER", "--env", "API_KEY", "--ask", "ann")
+    options = ("--env", "OUTER", "--env", "API_KEY", "--env", MARK, "--ask", "ann")
     assert program.argv == (*MEW, "bridge", *options, "--", "npx", "-y", "server", "/data")
     assert (program.env["API_KEY"], program.env["OUTER"]) == ("hidden", "a")
     assert "hidden" not in " ".join(program.argv)
@@ -117,7 +117,7 @@ def test_the_headers_of_a_server_keep_their_variables_for_the_bridge(read: Read)
 
 def test_a_command_whose_type_is_a_server_is_bridged_too(read: Read) -> None:
     program = only(read("  files: {type: mcp_server, command: node, args: [server.js], auto_start: true}"))
-    assert program.argv == (*MEW, "bridge", "--", "node", "server.js")
+    assert program.argv == (*MEW, "bridge", "--env", MARK, "--", "node", "server.js")
 
 
 def test_who_is_not_to_start_by_itself_does_not(read: Read) -> None:
@@ -168,6 +168,8 @@ def test_a_policy_says_when_it_is_started_again(read: Read, policy: str, restart
         ("  bot: {command: bot, restart_policy: sometimes}", 3, "expected one of always, on-failure, never"),
         ("  bot: {type: mcp-bridge}", 3, "expected 'mcp_server: {command: …, args: […]}'"),
         ("  bot: {mcp_server: {args: [x]}}", 3, "expected a 'command' with 'args', or a 'url'"),
+        ("  bot: {mcp_server: {url: 'http://x', cwd: y}}", 3, "of no use to a server at a 'url'"),
+        ("  bot: {mcp_server: {command: x, headers: {A: b}}}", 3, "headers: needs a 'url'"),
         (
             "  bot:\n    command: mew\n    args: [agent, run]",
             5,

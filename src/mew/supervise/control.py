@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import os
 import socket
 import tempfile
@@ -10,6 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
+
+from mew.protocol.errors import ProtocolError
+from mew.protocol.json import decode_json, encode_json
 
 __all__ = ["Ask", "Handle", "ask", "listening", "socket_path"]
 
@@ -19,7 +21,7 @@ Handle = Callable[[Ask], Awaitable[dict[str, Any]]]
 
 _PATH_CHARS_MAX: Final = 100  # of a socket's: the system takes 108, some 104
 _LINE_BYTES_MAX: Final = 1 << 20
-_ANSWER_S: Final = 60.0
+_QUESTION_S: Final = 5.0
 
 
 def socket_path(folder: Path) -> Path:
@@ -33,24 +35,24 @@ def socket_path(folder: Path) -> Path:
 
 @asynccontextmanager
 async def listening(folder: Path, handle: Handle) -> AsyncIterator[None]:
-    """Answer within this block.
+    """Answer within this block. Who has claimed the folder does: what another left there is put away.
 
     Raises:
-        FileExistsError: another supervisor runs for this folder.
+        PermissionError: the folder for sockets is somebody else's.
     """
     path = socket_path(folder)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.parent != folder and path.parent.stat().st_uid != os.getuid():
         raise PermissionError(f"{path.parent} belongs to somebody else")
-    if await ask(folder, {"ask": "ping"}) is not None:
-        raise FileExistsError(f"another 'mew up' runs for {folder}")
     path.unlink(missing_ok=True)  # of one that was killed
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, ValueError):
-            line = await reader.readline()
-            writer.write(json.dumps(await _answered(handle, json.loads(line))).encode() + b"\n")
-            await writer.drain()
+        with suppress(ConnectionError, TimeoutError, ValueError):
+            async with asyncio.timeout(_QUESTION_S):
+                line = await reader.readline()
+            writer.write(encode_json(await _answered(handle, line)) + b"\n")
+            async with asyncio.timeout(_QUESTION_S):
+                await writer.drain()
         writer.close()
 
     before = os.umask(0o177)
@@ -65,7 +67,7 @@ async def listening(folder: Path, handle: Handle) -> AsyncIterator[None]:
         path.unlink(missing_ok=True)
 
 
-async def ask(folder: Path, question: Ask) -> dict[str, Any] | None:
+async def ask(folder: Path, question: Ask, *, within_s: float = 5.0) -> dict[str, Any] | None:
     """The answer of the supervisor of a state folder; None where none runs.
 
     Raises:
@@ -77,8 +79,8 @@ async def ask(folder: Path, question: Ask) -> dict[str, Any] | None:
     except (FileNotFoundError, ConnectionRefusedError, socket.gaierror):
         return None
     try:
-        writer.write(json.dumps(question).encode() + b"\n")
-        async with asyncio.timeout(_ANSWER_S):
+        writer.write(encode_json(question) + b"\n")
+        async with asyncio.timeout(within_s):
             line = await reader.readline()
     except ConnectionError:
         return None
@@ -86,18 +88,19 @@ async def ask(folder: Path, question: Ask) -> dict[str, Any] | None:
         writer.close()
     if not line:
         return None
-    answer: dict[str, Any] = json.loads(line)
+    answer: dict[str, Any] = decode_json(line)
     if "error" in answer:
         raise ValueError(answer["error"])
     return answer
 
 
-async def _answered(handle: Handle, question: Any) -> dict[str, Any]:
-    if not isinstance(question, dict):
-        return {"error": "expected an object"}
-    if question.get("ask") == "ping":
-        return {"pid": os.getpid()}
+async def _answered(handle: Handle, line: bytes) -> dict[str, Any]:
     try:
+        question = decode_json(line)
+        if not isinstance(question, dict):
+            return {"error": "expected an object"}
         return await handle(question)
+    except ProtocolError as error:
+        return {"error": f"expected JSON: {error}"}
     except (ValueError, KeyError) as error:
         return {"error": str(error.args[0] if error.args else error)}

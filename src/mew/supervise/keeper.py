@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from .guarding import Guard
+from .logs import last_line, size_of
 from .process import CannotStart, Process, ended
 from .program import Phase, Program, Restart, Standing
 
@@ -14,7 +15,7 @@ __all__ = ["Keeper"]
 
 _FIRST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
-_STEADY_S: Final = 10.0  # who lived so long is started again at once
+_STEADY_S: Final = 10.0  # who lived so long is waited for no longer than the first time
 _GRACE_S: Final = 8.0  # more than a gateway takes to see everyone out
 
 
@@ -34,7 +35,9 @@ class Keeper:
         self.program = program
         self.standing = Standing(program.name, program.what, log=str(program.log))
         self.up = asyncio.Event()
-        """Set once it has joined, or has ended well; what depends on it waits for this."""
+        """Set once it has joined, or is not going to; what depends on it waits for this."""
+        self.is_late = False
+        """It should have joined by now."""
         self._environ = environ
         self._guard = guard
         self._changed = changed
@@ -42,16 +45,17 @@ class Keeper:
         self._steady_s = steady_s
         self._wanted = asyncio.Event()  # it should be started again, now
         self._process: Process | None = None
+        self._log_bytes = 0  # before it was started
 
-    async def run(self) -> None:
-        """Until cancelled, which stops it."""
+    async def run(self, said: str = "") -> None:
+        """Until cancelled, which stops it. `said` is to be known about its first start."""
         wait_s = self._first_s
         try:
             while True:
-                self._wanted.clear()
                 began_s = time.monotonic()
-                again = await self._live()
-                if time.monotonic() - began_s >= self._steady_s:
+                again = await self._live(said)
+                said = ""
+                if self._wanted.is_set() or time.monotonic() - began_s >= self._steady_s:
                     wait_s = self._first_s
                 await self._until_wanted(wait_s if again else None)
                 wait_s = min(wait_s * 2, _LONGEST_S)
@@ -59,6 +63,10 @@ class Keeper:
         finally:
             await self._stop()
             self._enter(Phase.STOPPED)
+
+    def waits_for(self, name: str) -> None:
+        """It is not started yet, because of another."""
+        self._enter(Phase.WAITING, said=f"for {name}")
 
     def joined(self, *, is_there: bool) -> None:
         """It was seen in its space, or is no longer."""
@@ -69,25 +77,37 @@ class Keeper:
         if is_there:
             self.up.set()
         if standing.phase in (Phase.STARTING, Phase.RUNNING):
-            self._enter(Phase.RUNNING if is_there else Phase.STARTING)
+            self._enter(Phase.RUNNING if is_there else Phase.STARTING, pid=standing.pid)
+
+    def expect(self, within_s: float) -> None:
+        """Say so where it runs, and has not joined in this time."""
+        standing = self.standing
+        if standing.phase is Phase.STARTING and not self.is_late and time.time() - standing.since >= within_s:
+            self.is_late = True
+            standing.said = f"runs, and has not joined after {within_s:g} s; see 'mew logs {standing.name}'"
+            self._changed()
 
     async def restart(self) -> None:
         """End it, if it runs, and start it at once."""
         self._wanted.set()
         await self._stop()
 
-    async def _live(self) -> bool:
+    async def _live(self, said: str) -> bool:
         """One life of it; whether it is to be started again."""
+        self._log_bytes = size_of(self.program.log)
         try:
-            process = self._process = await Process.start(self.program, self._environ)
+            with self._guard.starting():
+                process = self._process = await Process.start(self.program, self._environ)
+                self._guard.add(process.pid)
         except CannotStart as error:
             self._enter(Phase.FAILED, said=str(error))
             self.up.set()
             return False
-        self._guard.add(process.pid)
-        self._enter(Phase.STARTING, pid=process.pid)
+        finally:
+            self._wanted.clear()  # who wanted it in the meantime has it
+        self._enter(Phase.STARTING, pid=process.pid, said=said)
         code = await process.wait()
-        self._guard.remove(process.pid)
+        await self._guard.remove(process.pid)
         self._process = None
         self.standing.joined = False
         return self._ended(code)
@@ -99,8 +119,14 @@ class Keeper:
         )
         if not again:
             self.up.set()
-        self._enter(Phase.AGAIN if again else Phase.ENDED, said=ended(code))
+        said = self.standing.ended = self._last_words(code)
+        self._enter(Phase.AGAIN if again else Phase.ENDED, said=said)
         return again
+
+    def _last_words(self, code: int) -> str:
+        """How it ended; where that was not well, with the last line it wrote in this life."""
+        last = "" if code == 0 or self._wanted.is_set() else last_line(self.program.log, self._log_bytes)
+        return f"{ended(code)}: {last}" if last else ended(code)
 
     async def _until_wanted(self, within_s: float | None) -> None:
         with suppress(TimeoutError):
@@ -111,13 +137,10 @@ class Keeper:
         process = self._process
         if process is not None:
             await process.stop(_GRACE_S)
-            self._guard.remove(process.pid)
+            await self._guard.remove(process.pid)
 
-    def _enter(self, phase: Phase, *, pid: int | None = None, said: str | None = None) -> None:
+    def _enter(self, phase: Phase, *, pid: int | None = None, said: str = "") -> None:
         standing = self.standing
-        standing.phase, standing.since = phase, time.time()
-        if pid is not None or phase not in (Phase.STARTING, Phase.RUNNING):
-            standing.pid = pid
-        if said is not None:
-            standing.said = said
+        standing.phase, standing.since, standing.pid, standing.said = phase, time.time(), pid, said
+        self.is_late = False
         self._changed()

@@ -48,7 +48,7 @@ def _gateway(config: Config, given: Circumstances, *, ephemeral: bool) -> Progra
     return Program(
         name=GATEWAY,
         argv=(*argv, "--ephemeral") if ephemeral else argv,
-        env={},
+        env=given.gateway_environ,
         folder=config.file.parent,
         log=given.logs / f"{GATEWAY}.log",
         restart=Restart.ALWAYS,

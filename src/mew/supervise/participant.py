@@ -10,11 +10,12 @@ from typing import Final
 from mew.gateway.config_node import ConfigError, Node
 from mew.gateway.settings import Config, ParticipantConfig
 
-from .program import GATEWAY, Program, Restart
+from .program import GATEWAY, MARK, Program, Restart
 
 __all__ = ["Circumstances", "Reader", "Token"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_USER = re.compile(r"//[^/@]*@")  # name and password in a URL
 _POLICIES: Final = {
     "always": Restart.ALWAYS,
     "on-failure": Restart.ON_FAILURE,
@@ -23,10 +24,25 @@ _POLICIES: Final = {
     "no": Restart.NEVER,
 }
 _BRIDGED: Final = frozenset({"mcp-bridge", "mcp_bridge", "mcp-server", "mcp_server"})
+_NOT_AT_A_URL: Final = frozenset({"args", "env", "cwd"})
 _SERVER: Final = frozenset({"command", "args", "env", "cwd", "url", "headers", "ask", "roots", "timeout_s"})
 
-# The TypeScript implementation's harness for tests: a client that is driven through a named pipe.
-_HARNESS: Final = ("fifo", "auto_connect", "output_log")
+# The TypeScript implementation's, and what is to be known of them here. The first three are its harness for tests: a
+# client that is driven through a named pipe.
+_NO_EFFECT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("fifo", "auto_connect", "output_log"), "no client is connected here: use 'mew tail' and 'mew send'"
+    ),
+    "transport": "no effect: participants connect by WebSocket",
+    "default_to": "no effect: an envelope without 'to' is for everyone",
+    "requests": "no effect",
+}
+_NO_EFFECT_ON_A_BRIDGE: Final[Mapping[str, str]] = {
+    "init_timeout": "no effect: a server has two minutes to start",
+    "max_reconnects": "no effect: a server is started again as often as it ends, after longer and longer waits",
+}
+_ITS_LOG: Final = "no effect: what it writes is in .mew/logs, and 'mew logs' shows it"
+_AS_HERE: Final = (False, None, "websocket")
 # Its own programs, under the name that is ours.
 _THEIRS: Final[Mapping[tuple[str, ...], str]] = {
     ("agent", "run"): "an agent of the TypeScript implementation; name a program of yours",
@@ -47,6 +63,7 @@ class Circumstances:
     port: int
     logs: Path
     environ: Mapping[str, str] = field(repr=False)
+    gateway_environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # for the gateway alone
 
     @property
     def mew(self) -> tuple[str, ...]:
@@ -110,10 +127,13 @@ class Reader:
 
     def notes(self) -> Iterator[str]:
         """What the file asks for and nobody does."""
-        for key in _HARNESS:
-            node = self._launch.get(key)
-            if node is not None and node.value is not False:
-                yield str(node.error("no client is connected here: use 'mew tail' and 'mew send'"))
+        bridge = self._launch.get("bridge_config")
+        of_the_bridge = {} if bridge is None else bridge.entries()
+        for found, why in ((self._launch, _NO_EFFECT), (of_the_bridge, _NO_EFFECT_ON_A_BRIDGE)):
+            for key in (key for key in why if key in found):
+                if found[key].value not in _AS_HERE:
+                    started = key == "output_log" and self.starts
+                    yield str(found[key].error(_ITS_LOG if started else why[key]))
 
     def program(self) -> Program:
         server, launch = self._server, self._launch
@@ -152,7 +172,11 @@ class Reader:
             fields = {"url": written} if isinstance(written.value, str) else written.fields(_SERVER)
             if ("command" in fields) is ("url" in fields):
                 raise written.error("expected a 'command' with 'args', or a 'url'")
-            return {key: launch[key] for key in ("cwd",) if key in launch} | fields
+            for key in _NOT_AT_A_URL & fields.keys() if "url" in fields else {"headers"} & fields.keys():
+                raise fields[key].error(
+                    "of no use to a server at a 'url'" if "url" in fields else "needs a 'url'"
+                )
+            return {key: launch[key] for key in ("cwd",) if key in launch and "command" in fields} | fields
         kind = launch.get("type")
         if kind is None or kind.value not in _BRIDGED:
             return None
@@ -174,7 +198,7 @@ class Reader:
     def _bridge(self, server: Mapping[str, Node]) -> tuple[str, ...]:
         """Variables are passed on by name, so that no list of processes shows their values."""
         argv = [*self._given.mew, "bridge"]
-        for name in self._variables(server):
+        for name in (*self._variables(server), MARK) if "command" in server else ():
             argv += ["--env", name]
         if "cwd" in server:
             argv += ["--cwd", str(self._folder(server["cwd"]))]
@@ -183,12 +207,19 @@ class Reader:
                 argv += [option, value]
         if "timeout_s" in server:
             argv += ["--timeout", f"{server['timeout_s'].number(least=0.1, most=86_400):g}"]
+        if not self._reconnects():
+            argv += ["--restart", Restart.NEVER]
         for header, node in server["headers"].entries().items() if "headers" in server else ():
             argv += ["--header", f"{header}: {node.string()}"]
         if "url" in server:
             return (*argv, self._text(server["url"]))
         arguments = server["args"].list_of(self._text) if "args" in server else ()
         return (*argv, "--", self._text(server["command"]), *arguments)
+
+    def _reconnects(self) -> bool:
+        bridge = self._launch.get("bridge_config")
+        node = None if bridge is None else bridge.entries().get("reconnect")
+        return True if node is None else node.boolean()
 
     def _environment(self, server: Mapping[str, Node] | None) -> dict[str, str]:
         own = {"MEW_GATEWAY": self._given.url, "MEW_SPACE": self._space, "MEW_AS": self._id}
@@ -197,7 +228,7 @@ class Reader:
         else:
             own["MEW_TOKEN_FILE"] = str(self._token.file)
         if server is None:
-            return self._variables(self._launch) | own
+            return own | self._variables(self._launch)
         return self._in_headers(server) | self._variables(server) | own
 
     def _in_headers(self, server: Mapping[str, Node]) -> dict[str, str]:
@@ -252,6 +283,6 @@ class Reader:
 def _as_written(fields: Mapping[str, Node]) -> str:
     """For people; variables stay variables, as their values may be secrets."""
     if "url" in fields:
-        return str(fields["url"].plain()).partition("?")[0]
+        return _USER.sub("//", str(fields["url"].plain()).partition("?")[0])
     arguments = fields["args"].plain() if "args" in fields else []
     return " ".join(str(word) for word in (fields["command"].plain(), *arguments))

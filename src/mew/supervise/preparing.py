@@ -17,17 +17,18 @@ from mew.gateway.tokens import load_tokens, token_path, token_variable
 from .env_file import read_env
 from .launch import Plan, plan
 from .participant import Circumstances, Token
+from .program import MARK
 from .watch import Watch
 
 __all__ = ["Prepared", "logs_folder", "prepare"]
 
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-_OURS: Final = ("MEW_GATEWAY", "MEW_SPACE", "MEW_AS", "MEW_TOKEN", "MEW_TOKEN_FILE")
+_OURS: Final = ("MEW_GATEWAY", "MEW_SPACE", "MEW_AS", "MEW_TOKEN", "MEW_TOKEN_FILE", MARK)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`environ` is what all programs are given beside their own."""
+    """`url` is where participants find the gateway; `environ` is what all programs are given beside their own."""
 
     plan: Plan
     watch: Watch
@@ -44,30 +45,53 @@ def prepare(
         ConfigError: something in the file cannot be started, or the port is taken; one sentence.
     """
     load_tokens(config, environ)
-    known = {**read_env(config.state_dir), **environ}
+    known = {**environ, **read_env(config.state_dir)}
     tokens = {
         (space.id, str(one.id)): _token(config, space.id, one, environ)
         for space in config.spaces.values()
         for one in space.participants.values()
     }
     chosen = _free_port(config, config.server.port if port is None else port)
-    host = _ANYWHERE.get(config.server.host, config.server.host)
-    scheme = "http" if config.tls is None else "https"
-    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{chosen}"
+    here = _here(config, chosen)
+    by_name = config.tls is not None and config.server.public_url is not None  # a certificate is for a name
+    url = (config.server.public_url or here) if by_name else here
+    secrets = _everyones(config, environ)
     given = Circumstances(
-        python=sys.executable, url=url, port=chosen, logs=logs_folder(config), environ=known
+        python=sys.executable,
+        url=url,
+        port=chosen,
+        logs=logs_folder(config),
+        environ=known,
+        gateway_environ=secrets,
     )
-    watching = {space: token.text for (space, _), token in reversed(tokens.items())}
+    watching = {
+        space: tuple(token.text for (of, _), token in tokens.items() if of == space)
+        for space in config.spaces
+    }
     return Prepared(
         plan(config, given, tokens, ephemeral=ephemeral),
-        Watch(url, watching),
+        Watch(here, watching, None if config.tls is None else config.tls.cert),
         url,
-        {name: value for name, value in environ.items() if name not in _OURS},
+        {name: value for name, value in environ.items() if name not in _OURS and name not in secrets}
+        | {MARK: str(config.state_dir)},
     )
 
 
 def logs_folder(config: Config) -> Path:
     return config.state_dir / "logs"
+
+
+def _here(config: Config, port: int) -> str:
+    """Where the gateway is reached on this machine."""
+    host = _ANYWHERE.get(config.server.host, config.server.host)
+    scheme = "http" if config.tls is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _everyones(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
+    """The tokens that the environment holds, by variable: they are for the gateway, and for nobody else."""
+    variables = {token_variable(who) for space in config.spaces.values() for who in space.participants}
+    return {name: environ[name] for name in variables if name in environ}
 
 
 def _token(config: Config, space: str, participant: ParticipantConfig, environ: Mapping[str, str]) -> Token:

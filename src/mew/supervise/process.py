@@ -97,12 +97,15 @@ def ended(code: int) -> str:
 
 
 def _dies_with_its_parent() -> Callable[[], None] | None:
-    """What a child does before it becomes the program: on Linux, it asks to be told when its parent is gone."""
+    """What a child does before it becomes the program: on Linux, it asks to be told to end when its parent is gone."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None, use_errno=True)  # before the fork: a child may do next to nothing
+    parent = os.getpid()
 
     def ask() -> None:
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it was gone before
+            os.kill(os.getpid(), signal.SIGKILL)
 
     return ask

@@ -5,10 +5,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["GATEWAY", "Phase", "Program", "Restart", "Standing"]
+__all__ = ["GATEWAY", "MARK", "Phase", "Program", "Restart", "Standing"]
 
 GATEWAY = "gateway"
 """The name under which the gateway itself runs; no participant may have it."""
+
+MARK = "UNDER_MEW_UP"
+"""A variable of every program, and of what each starts: the state folder. None of ours by its name, so a bridge may
+pass it on to its server."""
 
 
 class Restart(StrEnum):
@@ -49,7 +53,7 @@ class Program:
 
 @dataclass(slots=True)
 class Standing:
-    """How a program is doing now."""
+    """How a program is doing now; as `mew status --json` has it, so without secrets."""
 
     name: str
     what: str = ""
@@ -57,19 +61,7 @@ class Standing:
     pid: int | None = None
     since: float = 0.0  # of this phase, in seconds since the epoch
     restarts: int = 0
-    said: str = ""  # how it ended last, or what is wrong
+    said: str = ""  # what is to be known about this phase: what is wrong, what it waits for
+    ended: str = ""  # how it ended last
     joined: bool = False  # it is in its space
     log: str = ""
-
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "what": self.what,
-            "phase": self.phase.value,
-            "pid": self.pid,
-            "since": self.since,
-            "restarts": self.restarts,
-            "said": self.said,
-            "joined": self.joined,
-            "log": self.log,
-        }

@@ -9,7 +9,8 @@ from typing import Final
 from .guarding import Guard
 from .keeper import Keeper
 from .launch import Plan
-from .logs import last_lines, put_aside
+from .logs import put_aside
+from .orphans import Orphans
 from .program import GATEWAY, Phase, Standing
 from .watch import Watch
 
@@ -19,7 +20,7 @@ _LOOK_S: Final = 0.25  # how often, while somebody is expected
 _GLANCE_S: Final = 2.0  # and otherwise
 _GATEWAY_S: Final = 30.0
 _DEPENDED_S: Final = 30.0  # so long another is waited for that should join first
-_LINES: Final = 3
+_LATE_S: Final = 20.0  # who has not joined by then is not waited for
 
 
 class NotStarted(Exception):
@@ -27,7 +28,11 @@ class NotStarted(Exception):
 
 
 class Supervisor:
-    """`changed` is called whenever anything about a program is another. What runs is ended when `run` ends."""
+    """`changed` is called whenever anything about a program is another. What runs is ended when `run` ends.
+
+    `held` is the claim on the folder, which is held until the last of it has ended. For a process that does nothing
+    else: whatever else it started would be taken for what a program left behind.
+    """
 
     def __init__(
         self,
@@ -35,14 +40,16 @@ class Supervisor:
         environ: Mapping[str, str],
         watch: Watch,
         changed: Callable[[], None] = lambda: None,
+        *,
+        held: int | None = None,
     ) -> None:
-        self._guard = Guard()
+        self._guard = Guard(held, Orphans())
         self._watch = watch
         self._changed = changed
         self._stopping = asyncio.Event()
         self._looking = asyncio.Event()
         self.settled = asyncio.Event()
-        """Set once everything that can run has joined, or will not."""
+        """Set once everything has joined, or is not waited for any longer."""
         self._keepers = {
             program.name: Keeper(program, environ, self._guard, self._note) for program in plan.programs
         }
@@ -75,8 +82,8 @@ class Supervisor:
             guarding = group.create_task(self._guard.run())
             gateway = group.create_task(self._keepers[GATEWAY].run())
             try:
-                await self._until_the_gateway_is_up()
-                await self._run_the_others()
+                if await self._is_gateway_up():
+                    await self._run_the_others()
             except NotStarted as error:
                 failed = error
             finally:
@@ -98,29 +105,45 @@ class Supervisor:
                     task.cancel()
 
     async def _run_in_turn(self, keeper: Keeper) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_DEPENDED_S):
-                for name in keeper.program.after:
-                    await self._keepers[name].up.wait()
-        await keeper.run()
+        said = ""
+        deadline_s = asyncio.get_running_loop().time() + _DEPENDED_S
+        for name in keeper.program.after:
+            other = self._keepers[name]
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    if not other.up.is_set():
+                        keeper.waits_for(name)
+                    await other.up.wait()
+            except TimeoutError:
+                said = f"started without {name}, which has not joined after {_DEPENDED_S:g} s"
+        await keeper.run(said)
 
-    async def _until_the_gateway_is_up(self) -> None:
+    async def _is_gateway_up(self) -> bool:
+        """Wait for it; False where all was stopped before."""
         keeper = self._keepers[GATEWAY]
         try:
             async with asyncio.timeout(_GATEWAY_S):
                 while not await self._watch.is_ready():
                     if keeper.standing.phase in (Phase.AGAIN, Phase.FAILED):
-                        raise NotStarted(_last_words(keeper))
-                    await asyncio.sleep(_LOOK_S / 5)
+                        raise NotStarted(_why(keeper.standing))
+                    if await self._stops_within(_LOOK_S / 5):
+                        return False
         except TimeoutError:
             raise NotStarted(f"the gateway does not answer after {_GATEWAY_S:g} s") from None
         keeper.joined(is_there=True)
+        return not self._stopping.is_set()
+
+    async def _stops_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        return self._stopping.is_set()
 
     async def _look(self) -> None:
         """Keep the standings true, and the logs short."""
         while True:
             await self._look_once()
-            waits = any(one.phase in (Phase.WAITING, Phase.STARTING) for one in self.standings)
+            waits = any(_is_awaited(keeper) for keeper in self._keepers.values())
             if not waits and not self.settled.is_set():
                 self.settled.set()
                 self._changed()
@@ -128,8 +151,9 @@ class Supervisor:
                 async with asyncio.timeout(_LOOK_S if waits else _GLANCE_S):
                     await self._looking.wait()
             self._looking.clear()
+            await self._guard.look()
             for one in self.standings:
-                put_aside(Path(one.log))
+                await asyncio.to_thread(put_aside, Path(one.log))
 
     async def _look_once(self) -> None:
         self._keepers[GATEWAY].joined(is_there=await self._watch.is_ready())
@@ -140,15 +164,19 @@ class Supervisor:
             here = None if space is None else present[space]
             if here is not None:
                 keeper.joined(is_there=keeper.program.participant in here)
+            keeper.expect(_LATE_S)
 
     def _note(self) -> None:
         self._looking.set()
         self._changed()
 
 
-def _last_words(keeper: Keeper) -> str:
-    standing = keeper.standing
-    if standing.phase is Phase.FAILED:
-        return f"the gateway cannot be started: {standing.said}"
-    said = " ".join(line.strip() for line in last_lines(keeper.program.log, _LINES)[-1:])
-    return f"the gateway {standing.said}: {said or 'it said nothing'}"
+def _is_awaited(keeper: Keeper) -> bool:
+    phase = keeper.standing.phase
+    return phase is Phase.WAITING or (phase is Phase.STARTING and not keeper.is_late)
+
+
+def _why(gateway: Standing) -> str:
+    if gateway.phase is Phase.FAILED:
+        return f"the gateway cannot be started: {gateway.said}"
+    return f"the gateway {gateway.said}"

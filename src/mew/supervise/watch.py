@@ -1,6 +1,8 @@
 """Sees who has joined: asks the gateway over HTTP, as a participant may."""
 
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -8,20 +10,28 @@ import aiohttp
 __all__ = ["Watch"]
 
 _ANSWER_S: Final = 2.0
+_NOT_THIS_ONE: Final = (401, 403)  # somebody who was kicked, for instance
 
 
 class Watch:
-    """Of one gateway; `tokens` has one for each space, of anybody in it. An async context."""
+    """Of one gateway, on this machine; `tokens` has those of a space, one of which will do. An async context."""
 
-    def __init__(self, url: str, tokens: Mapping[str, str]) -> None:
+    def __init__(
+        self, url: str, tokens: Mapping[str, Sequence[str]], certificate: Path | None = None
+    ) -> None:
+        """`certificate` is the one that the gateway has, whatever names are in it."""
         self._url = url
         self._tokens = tokens
+        self._certificate = certificate
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Watch":
         # Never by a proxy: it is on this machine.
-        timeout = aiohttp.ClientTimeout(total=_ANSWER_S)
-        self._session = aiohttp.ClientSession(timeout=timeout, trust_env=False)
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=_ANSWER_S),
+            trust_env=False,
+            connector=aiohttp.TCPConnector(ssl=_trusting(self._certificate)),
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -30,21 +40,36 @@ class Watch:
 
     async def is_ready(self) -> bool:
         """Whether the gateway answers, and serves its spaces."""
-        return await self._get("/ready", None) is not None
+        return (await self._get("/ready"))[0] == 200
 
     async def present(self, space: str) -> frozenset[str] | None:
         """Who is connected to a space; None where the gateway does not say."""
-        said = await self._get(f"/spaces/{space}/participants", self._tokens[space])
-        listed = said.get("participants") if isinstance(said, dict) else None
-        if not isinstance(listed, list):
-            return None
-        return frozenset(one["id"] for one in listed if one.get("connected"))
+        for token in self._tokens[space]:
+            status, said = await self._get(f"/spaces/{space}/participants", token)
+            if status in _NOT_THIS_ONE:
+                continue
+            listed = said.get("participants") if isinstance(said, dict) else None
+            if status != 200 or not isinstance(listed, list):
+                return None
+            return frozenset(one["id"] for one in listed if one.get("connected"))
+        return None
 
-    async def _get(self, path: str, token: str | None) -> Any:
+    async def _get(self, path: str, token: str | None = None) -> tuple[int, Any]:
+        """The status, 0 where nothing answers, and the body."""
         assert self._session is not None, "used outside of its context"
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
             async with self._session.get(self._url + path, headers=headers, allow_redirects=False) as answer:
-                return await answer.json(content_type=None) if answer.status == 200 else None
+                return answer.status, await answer.json(content_type=None)
         except (TimeoutError, aiohttp.ClientError, ValueError, OSError):
-            return None
+            return 0, None
+
+
+def _trusting(certificate: Path | None) -> ssl.SSLContext | bool:
+    if certificate is None:
+        return True
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # it is for the name by which others know this machine
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(certificate)
+    return context

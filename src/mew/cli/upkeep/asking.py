@@ -3,26 +3,33 @@
 import asyncio
 import os
 import time
-from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
+from mew.cli.everyday.folder import folder_of
+from mew.cli.everyday.out import say_json
 from mew.cli.reach import NearConfig
-from mew.cli.tables import console, put, written_json
+from mew.cli.tables import console, put
 from mew.cli.telling import told
 from mew.cli.where import Failed
 from mew.gateway.config import Config
-from mew.supervise.control import ask
+from mew.supervise.claim import Claimed, claim, is_claimed, until_free
+from mew.supervise.control import Ask, ask
+from mew.supervise.leftovers import end_leftovers
+from mew.supervise.program import Phase, Standing
 
-from .finding import configured
 from .table import programs_table
 
-__all__ = ["down", "restart", "status", "status_of"]
+__all__ = ["down", "restart", "standings_of", "status", "status_of"]
 
-Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
 _DOWN_S: Final = 30.0
 _STEP_S: Final = 0.05
+_ANSWER_S: Final = 5.0
+_RESTART_S: Final = 20.0  # more than a program is given to end
 
 
 def status_of(config: Config) -> dict[str, Any] | None:
@@ -30,41 +37,50 @@ def status_of(config: Config) -> dict[str, Any] | None:
     return _ask(config, {"ask": "status"})
 
 
+def standings_of(found: dict[str, Any]) -> list[Standing]:
+    """The programs in what `status_of` returned."""
+    return msgspec.convert(found["programs"], list[Standing])
+
+
 @told("mew status")
 def status(config: NearConfig = None, *, as_json: Json = False) -> None:
     """Show what 'mew up' runs here, and how it is doing. Exit code 1 where something has failed or none runs.
 
-    Example: mew status --json
+    Examples:
+      mew status
+      mew status --json
     """
-    read = configured(config)
+    read = folder_of(config).config
     found = status_of(read)
     if found is None:
         if as_json:
-            typer.echo(written_json({"url": None, "programs": []}))
+            say_json({"url": None, "programs": []})
+        elif is_claimed(read.state_dir):
+            typer.echo(f"the 'mew up' of {read.file} is just beginning, or ending")
         else:
             typer.echo(f"nothing runs for {read.file}; 'mew up' starts it")
         raise typer.Exit(1)
     if as_json:
-        typer.echo(written_json(found))
+        say_json(found)
     else:
-        put(console(), programs_table(found["programs"]))
+        put(console(), programs_table(standings_of(found)))
         typer.echo(f"at {found['url']}")
-    if any(one["phase"] in ("failed", "again soon") for one in found["programs"]):
+    if any(one.phase in (Phase.FAILED, Phase.AGAIN) for one in standings_of(found)):
         raise typer.Exit(1)
 
 
 @told("mew restart")
 def restart(
-    name: Annotated[str, typer.Argument(help="Of the program, as 'mew status' shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The program, as 'mew status' names it.")],
     config: NearConfig = None,
 ) -> None:
     """End one program of 'mew up', and start it again.
 
     Example: mew restart files
     """
-    read = configured(config)
+    read = folder_of(config).config
     try:
-        answer = _ask(read, {"ask": "restart", "name": name})
+        answer = _ask(read, {"ask": "restart", "name": name}, _RESTART_S)
     except ValueError as error:
         raise Failed(str(error)) from error
     if answer is None:
@@ -78,28 +94,39 @@ def down(config: NearConfig = None) -> None:
 
     Example: mew down
     """
-    read = configured(config)
-    answer = _ask(read, {"ask": "down"})
-    if answer is None:
-        typer.echo(f"nothing runs for {read.file}")
+    read = folder_of(config).config
+    is_asked = _ask(read, {"ask": "down"}) is not None
+    if not is_asked and not is_claimed(read.state_dir):
+        ended = _end_leftovers(read.state_dir)
+        typer.echo("what was left has ended" if ended else f"nothing runs for {read.file}")
         return
     deadline_s = time.monotonic() + _DOWN_S
-    while _is_alive(answer["pid"]):
+    while not until_free(read.state_dir, _STEP_S):
+        if not is_asked:  # it had only just begun; or its warden ends what it left
+            is_asked = _ask(read, {"ask": "down"}) is not None
         if time.monotonic() > deadline_s:
-            raise Failed(f"process {answer['pid']} has not ended after {_DOWN_S:g} s")
-        time.sleep(_STEP_S)
+            raise Failed(f"not everything has ended after {_DOWN_S:g} s; 'mew status' shows what runs")
+    _end_leftovers(read.state_dir)
     typer.echo("everything has ended")
 
 
-def _ask(config: Config, question: dict[str, Any]) -> dict[str, Any] | None:
+def _end_leftovers(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
     try:
-        return asyncio.run(ask(config.state_dir, question))
+        held = claim(folder)
+    except Claimed:
+        return False  # another has begun in the meantime, and has done it
+    try:
+        return end_leftovers(folder)
+    finally:
+        os.close(held)
+
+
+def _ask(config: Config, question: Ask, within_s: float = _ANSWER_S) -> dict[str, Any] | None:
+    try:
+        return asyncio.run(ask(config.state_dir, question, within_s=within_s))
     except TimeoutError:
-        raise Failed(f"the 'mew up' of {config.file} does not answer") from None
-
-
-def _is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
+        raise Failed(
+            f"the 'mew up' of {config.file} does not answer; was it halted, with Ctrl-Z? 'fg' lets it go on"
+        ) from None

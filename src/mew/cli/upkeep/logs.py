@@ -7,25 +7,25 @@ from typing import Annotated, Final
 
 import typer
 
+from mew.cli.everyday.folder import folder_of
 from mew.cli.reach import NearConfig
 from mew.cli.telling import told
 from mew.cli.where import Failed
 from mew.protocol.visible import visible
-from mew.supervise.logs import last_lines
+from mew.supervise.logs import last_lines, size_of
 from mew.supervise.preparing import logs_folder
-
-from .finding import configured
 
 __all__ = ["logs"]
 
 _STEP_S: Final = 0.1
 _LINE_CHARS_MAX: Final = 10_000
+_READ_BYTES: Final = 1 << 20
 
 
 @told("mew logs")
 def logs(
     name: Annotated[
-        str | None, typer.Argument(help="Of the program, as 'mew status' shows it; without, all.")
+        str | None, typer.Argument(metavar="NAME", help="The program, as 'mew status' names it; else all.")
     ] = None,
     config: NearConfig = None,
     lines: Annotated[
@@ -36,43 +36,47 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")
     ] = False,
 ) -> None:
-    """Show what programs of 'mew up' wrote.
+    """Show what the programs of 'mew up' wrote.
 
-    Example: mew logs -f files
+    Examples:
+      mew logs -n 50
+      mew logs -f files
     """
-    folder = logs_folder(configured(config))
-    names = sorted(path.stem for path in folder.glob("*.log"))
-    if name is not None and name not in names:
-        there = f"there is {', '.join(names)}" if names else "nothing was started here yet"
+    folder = logs_folder(folder_of(config).config)
+    files = _files(folder)
+    if name is not None and name not in files:
+        there = f"there is {', '.join(files)}" if files else "nothing was started here yet"
         raise Failed(f"no log of {name!r}; {there}")
-    files = {one: folder / f"{one}.log" for one in (names if name is None else [name])}
-    alone = len(files) == 1
+    if name is not None:
+        files = {name: files[name]}
+    at = {one: size_of(path) for one, path in files.items()}
     for one, path in files.items():
         for line in last_lines(path, lines):
-            _say(one, line, alone=alone)
-    if follow:
-        _follow(files, alone=alone)
-
-
-def _follow(files: dict[str, Path], *, alone: bool) -> None:
-    at = {one: path.stat().st_size for one, path in files.items()}
-    while True:
-        for one, path in files.items():
-            size = path.stat().st_size
-            if size < at[one]:
-                at[one] = 0  # it was put aside, and begins anew
-            if size > at[one]:
-                at[one] = _say_since(one, path, at[one], alone=alone)
+            _say(one, line, alone=len(files) == 1)
+    while follow:
         time.sleep(_STEP_S)
+        for one, path in (files if name is not None else _files(folder)).items():
+            at[one] = _say_since(one, path, at.get(one, 0), alone=name is not None)
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder.glob("*.log"))}
 
 
 def _say_since(name: str, path: Path, start: int, *, alone: bool) -> int:
     """Whole lines only; returns where the next begins."""
+    size = size_of(path)
+    if size == start:
+        return start
+    if size < start:
+        start = 0  # it was put aside, and begins anew
     with path.open("rb") as file:
         file.seek(start, os.SEEK_SET)
-        written = file.read(1 << 20)
-    whole, newline, _ = written.rpartition(b"\n")
-    for line in whole.decode(errors="replace").split("\n") if newline else ():
+        written = file.read(_READ_BYTES)
+    whole, newline, rest = written.rpartition(b"\n")
+    if not newline and len(rest) == _READ_BYTES:
+        whole = rest  # a line of that length is shown in parts
+    for line in whole.decode(errors="replace").split("\n") if whole or newline else ():
         _say(name, line, alone=alone)
     return start + len(whole) + len(newline)
 
