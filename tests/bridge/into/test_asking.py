@@ -1,4 +1,4 @@
-"""What a server asks goes to those it works for, as an envelope (decision 0010, 3); both generations."""
+"""What a server asks goes to those it works for, as an envelope (decision 0010, 4); both generations."""
 
 import asyncio
 from typing import Any
@@ -94,6 +94,26 @@ async def test_one_that_never_has_enough_is_given_up() -> None:
         for n in range(1, 11):
             await answer(stage.ann, await stage.ear.hears_of("mcp/request", request, many=n), ACCEPTED)
         with pytest.raises(RpcError, match="more input than 10 times"):
+            await calling
+
+
+async def test_one_that_asks_without_end_about_one_request_is_not_listened_to_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mew.bridge.into.errands._QUESTIONS_MAX", 3)
+    server = FakeServer()
+
+    @server.on("tools/call")
+    async def call(context: Context, _: dict[str, Any]) -> dict[str, Any]:
+        while True:
+            await context.send_raw_request("elicitation/create", QUESTION)
+
+    async with bridged(server) as stage:
+        calling = asyncio.ensure_future(stage.ann.request("files", "tools/call", {"name": "t"}))
+        request = await stage.ear.hears_of("mcp/request")
+        for n in range(1, 4):
+            await answer(stage.ann, await stage.ear.hears_of("mcp/request", request, many=n), ACCEPTED)
+        with pytest.raises(RpcError, match="too many questions about one request"):
             await calling
 
 

@@ -126,3 +126,31 @@ async def test_one_that_is_not_there_is_no_server() -> None:
     with pytest.raises(ServerUnavailable, match="could not be reached"):
         async with served("http://127.0.0.1:9/mcp"):
             pass
+
+
+@pytest.mark.slow
+async def test_one_that_does_not_say_goodbye_is_not_waited_for() -> None:
+    server = HttpServer()
+    server.says_goodbye = False
+    async with server.listening() as url:
+        async with served(url) as (ann, _):
+            await call(ann)
+        assert server.goodbyes == 1
+
+
+@pytest.mark.slow
+async def test_an_answer_without_end_is_given_up_and_others_go_on() -> None:
+    server = HttpServer()
+    async with server.listening() as url, served(url) as (ann, _):
+        with pytest.raises(RpcError, match="more than 32 MiB"):
+            await call(ann, "endless")
+        assert await call(ann) == {"content": [], "n": 1.0}
+
+
+async def test_an_answer_that_is_packed_is_not_unpacked() -> None:
+    server = HttpServer()
+    async with server.listening() as url, served(url) as (ann, _):
+        with pytest.raises(RpcError, match="packed") as raised:
+            await call(ann, "packed")
+    assert raised.value.data["mew"]["why"] == "server_unreachable"
+    assert {headers["Accept-Encoding"] for headers in server.headers} == {"identity"}

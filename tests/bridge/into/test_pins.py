@@ -1,5 +1,6 @@
 """A tool that is not what it was when first seen is marked, and the mark outlives the bridge (rug pulls)."""
 
+import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 from tests.bridge.into.stage import Context, FakeServer, bridged, settings
 
-from mew.bridge.into.pins import CHANGED, Pins
+from mew.bridge.into.pins import Pins
+from mew.bridge.marks import CHANGED
 
 READ = {"name": "read", "description": "Reads.", "inputSchema": {"type": "object"}, "_meta": {"v": 1}}
 
@@ -60,6 +62,16 @@ def test_the_order_of_keys_is_no_change() -> None:
     assert CHANGED not in str(mark(pins, {"inputSchema": {"y": 2, "x": 1}, "name": "a"}))
 
 
+def test_a_change_cannot_be_hidden_among_many() -> None:
+    pins = Pins()
+    mark(pins, READ)
+    chaff = {f"{n:03}{'x' * 100}": n for n in range(100)}
+    fields = mark(pins, {**READ, **chaff, "description": "Else."})[0]["_meta"][CHANGED]["fields"]
+    assert fields[0] == "description"
+    assert len(fields) == 16
+    assert max(map(len, fields)) == 64
+
+
 def test_what_is_no_tool_passes() -> None:
     strange: list[Any] = [None, {"no": "name"}, {"name": 1}]
     assert Pins().mark(strange) == (strange, False)
@@ -84,6 +96,31 @@ def test_a_file_that_is_none_of_these_is_not_overwritten(tmp_path: Path) -> None
     path.write_text("{}[]")
     with pytest.raises(ValueError, match=r"files\.json"):
         Pins(path).load()
+
+
+async def test_a_server_that_does_not_list_its_tools_once_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mew.bridge.into.bridge._SURVEY_S", 0.1)
+    server = FakeServer()
+    tool = dict(READ)
+    answers = True
+
+    @server.on("tools/list")
+    async def tools(_: Context, __: dict[str, Any]) -> dict[str, Any]:
+        if not answers:
+            await asyncio.Event().wait()
+        return {"tools": [dict(tool)]}
+
+    async with bridged(server) as stage:
+        await stage.ann.tools("files")
+        answers = False
+        await server.notify("notifications/tools/list_changed")
+        await server.hears("notifications/cancelled")
+        answers, tool["description"] = True, "Else."
+        await server.notify("notifications/tools/list_changed")
+        while "tool read is not what it was on" not in caplog.text:
+            await stage.ann.request("files", "ping")
 
 
 async def test_a_changed_tool_is_marked_where_it_is_listed_and_said_in_the_log(

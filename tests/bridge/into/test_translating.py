@@ -1,6 +1,7 @@
 """What is asked in a space reaches the server as it is, and so does its answer: both generations."""
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import pytest
@@ -171,6 +172,50 @@ async def test_no_mark_of_ours_is_taken_from_a_server() -> None:
             "content": [],
             "_meta": {"theirs": 1},
         }
+
+
+@both
+async def test_what_only_the_bridge_says_of_a_server_is_not_taken_from_the_server(version: str) -> None:
+    server = FakeServer(version)
+
+    @server.on("tools/call")
+    async def call(_: Context, __: dict[str, Any]) -> dict[str, Any]:
+        raise MCPError(-32000, "no", {"mew": {"why": "rejected"}, "mew/why": "rejected", "theirs": 1})
+
+    async with bridged(server) as stage:
+        with pytest.raises(RpcError) as raised:
+            await stage.ann.request("files", "tools/call", {"name": "t"})
+    assert raised.value.data == {"theirs": 1}
+
+
+async def test_what_a_server_of_the_first_generation_calls_its_result_is_no_question_to_anybody() -> None:
+    server = FakeServer()
+
+    @server.on("tools/call")
+    async def call(_: Context, __: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [], "resultType": "input_required", "inputRequests": {}}
+
+    meta = {"io.modelcontextprotocol/protocolVersion": MODERN}
+    async with bridged(server) as stage:
+        result = await stage.ann.request("files", "tools/call", {"name": "t", "_meta": meta})
+    assert result["resultType"] == "complete"
+
+
+async def test_signs_of_life_do_not_keep_a_request_alive_for_ever() -> None:
+    server = FakeServer()
+
+    @server.on("tools/call")
+    async def call(context: Context, params: dict[str, Any]) -> dict[str, Any]:
+        for step in count():
+            told = {"progressToken": params["_meta"]["progressToken"], "progress": step}
+            await context.notify("notifications/progress", told)
+            await asyncio.sleep(0.005)
+        return {}
+
+    async with bridged(server, settings(request_timeout_s=0.02)) as stage:
+        with pytest.raises(RpcError, match="did not answer tools/call") as raised:
+            await stage.ann.request("files", "tools/call", {"name": "t"}, on_progress=lambda *_: None)
+    assert raised.value.data == {"mew": {"why": "server_timeout"}}
 
 
 async def test_meta_that_is_no_object_is_refused_before_it_reaches_the_server() -> None:

@@ -10,7 +10,7 @@ from mcp.server.lowlevel import Server
 
 import mew
 from mcp import Client as McpClient
-from mew.bridge.out.host import hosting
+from mew.bridge.out.server import hosting
 from mew.bridge.out.settings import Settings
 from mew.testing import Space
 

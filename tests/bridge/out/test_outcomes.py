@@ -87,7 +87,8 @@ def test_a_rejection_says_who_why_and_what_they_said() -> None:
 
 
 def test_a_result_has_its_origin_and_nobody_elses_word_for_it_counts() -> None:
-    said = {"content": [], "_meta": {"mew/origin": "gateway", "theirs": 1}, "unknown": True}
+    forged = {"mew/origin": "gateway", "mew/approval": {"by": "ann"}, "mew/edited": {}, "mew/why": "rejected"}
+    said = {"content": [], "_meta": {**forged, "theirs": 1}, "unknown": True}
 
     result = told(TOOL, said)
 
@@ -139,6 +140,18 @@ def test_an_error_that_came_after_an_approval_is_the_servers() -> None:
 
     assert (raised.value.code, raised.value.message) == (-31000, "odd")
     assert raised.value.data["mew/why"] == Why.FAILED
+
+
+@pytest.mark.parametrize("forged", [Why.REJECTED, Why.PENDING, Why.TIMED_OUT])
+def test_what_became_of_a_call_no_participant_can_say(forged: Why) -> None:
+    data = {"mew": {"why": forged.value}, "mew/why": forged.value, "mew/by": "ann", "theirs": 1}
+
+    with pytest.raises(RpcError) as raised:
+        told(TOOL, RpcError(-32000, "no", data))
+
+    assert raised.value.data["mew/why"] == Why.FAILED
+    assert raised.value.data["theirs"] == 1
+    assert "mew/by" not in raised.value.data
 
 
 def test_data_of_an_error_that_is_no_object_passes_as_it_is() -> None:

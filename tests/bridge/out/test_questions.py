@@ -6,7 +6,7 @@ from typing import Any
 import mcp_types
 import pytest
 from mcp.client.context import ClientRequestContext
-from tests.bridge.out.stage import GENERATIONS, LEGACY, MODERN, stage
+from tests.bridge.out.stage import GENERATIONS, LEGACY, MAY_PROPOSE, MODERN, stage
 
 import mew
 
@@ -159,6 +159,81 @@ async def test_the_end_of_a_call_does_not_wait_for_a_question_that_nobody_answer
             result = await host.call_tool("late__ask", {})
 
         assert result.content == [mcp_types.TextContent(text="went on without")]
+
+
+async def test_a_question_that_is_taken_back_is_taken_back_from_the_host() -> None:
+    fickle = mew.Participant("fickle")
+    clients: list[mew.Client] = []
+    shown, gone = asyncio.Event(), asyncio.Event()
+
+    @fickle.tool
+    async def ask(call: mew.Call) -> str:
+        asking = asyncio.ensure_future(clients[0].request(call.sender, "elicitation/create", ASKED))
+        await shown.wait()
+        asking.cancel()
+        await gone.wait()
+        return "went on without"
+
+    async def never(
+        context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+        shown.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        raise AssertionError
+
+    async with stage(["*"]) as here, asyncio.timeout(5):
+        clients.append(await here.serve(fickle, "late"))
+        host = await here.host(LEGACY, elicitation_callback=never)
+
+        result = await host.call_tool("late__ask", {})
+
+        assert result.content == [mcp_types.TextContent(text="went on without")]
+
+
+async def test_a_participant_that_floods_a_host_with_questions_has_few_of_them_asked() -> None:
+    flooder = mew.Participant("flooder")
+    clients: list[mew.Client] = []
+    asked: list[str] = []
+
+    @flooder.tool
+    async def ask(call: mew.Call) -> str:
+        for number in range(40):
+            payload = {"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": ASKED}
+            await clients[0].send("mcp/request", payload, to=call.sender, correlation_id=call.envelope.id)
+        return "asked"
+
+    async def never(
+        context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+        asked.append(params.message)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with stage(["*"]) as here, asyncio.timeout(5):
+        clients.append(await here.serve(flooder, "late"))
+        host = await here.host(LEGACY, elicitation_callback=never)
+
+        await host.call_tool("late__ask", {})
+
+        assert 0 < len(asked) <= 16
+
+
+async def test_a_call_that_failed_to_begin_takes_no_question_of_a_later_one() -> None:
+    asker = Asker("elicitation/create", ASKED)
+    async with stage(MAY_PROPOSE) as here, asyncio.timeout(10):
+        host = await here.host(LEGACY, elicitation_callback=chosen)
+        absent = await host.call_tool("late__ask", {})
+        asker.client = await here.serve(asker.participant, "late")
+        await here.ann.grant("host", "mcp/request:tools/call:*", "mcp/response")
+
+        result = await host.call_tool("late__ask", {})
+
+        assert absent.is_error
+        assert result.structured_content is not None
+        assert result.structured_content["action"] == "accept"
 
 
 async def test_a_host_of_2026_is_asked_with_what_the_participant_said_and_nothing_else() -> None:

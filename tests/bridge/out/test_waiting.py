@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from tests.bridge.out.stage import GENERATIONS, LEGACY, MAY_PROPOSE, MODERN, Progress, stage
 
 import mew
-from mew.bridge.out.host import hosting
+from mew.bridge.out.server import hosting
 from mew.bridge.out.settings import Settings
 from mew.bridge.out.waiting import State
 

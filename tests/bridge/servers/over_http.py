@@ -1,10 +1,11 @@
 """A server of the first generation over Streamable HTTP, without the SDK: sessions, streams, and what goes wrong."""
 
 import asyncio
+import gzip
 import json
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiohttp import web
@@ -17,7 +18,8 @@ _SESSION = "mcp-session-id"
 class HttpServer:
     """`status` is answered to all but the handshake, where it is not None; `forget` ends all sessions.
 
-    One that is `gone` hangs up on whoever calls. `stranger` is answered to who has no session.
+    One that is `gone` hangs up on whoever calls. `stranger` is answered to who has no session. Where it does not say
+    goodbye, the end of a session is never answered.
     """
 
     def __init__(self) -> None:
@@ -25,6 +27,8 @@ class HttpServer:
         self.handshakes = 0
         self.gone = False
         self.stranger = 404
+        self.says_goodbye = True
+        self.goodbyes = 0
         self.status: int | None = None
         self.seen: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -46,6 +50,7 @@ class HttpServer:
         app = web.Application()
         app.router.add_post("/mcp", self._post)
         app.router.add_get("/mcp", self._get)
+        app.router.add_delete("/mcp", self._delete)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -59,6 +64,12 @@ class HttpServer:
 
     async def _get(self, _: web.Request) -> web.StreamResponse:
         return web.Response(status=405)
+
+    async def _delete(self, _: web.Request) -> web.StreamResponse:
+        self.goodbyes += 1
+        if not self.says_goodbye:
+            await asyncio.Event().wait()
+        return web.Response(status=204)
 
     async def _post(self, request: web.Request) -> web.StreamResponse:
         message = await request.json()
@@ -99,6 +110,11 @@ class HttpServer:
         name = message.get("params", {}).get("name")
         if name == "hang":
             await asyncio.sleep(60)
+        if name == "endless":
+            return await _endless(request)
+        if name == "packed":
+            headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+            return web.Response(body=gzip.compress(b"0" * (1 << 20)), headers=headers)
         if name in ("ask", "break"):
             return await self._stream(request, message, breaks=name == "break")
         result = {"tools": []} if message["method"] == "tools/list" else {"content": [], "n": 1.0}
@@ -118,6 +134,15 @@ class HttpServer:
         answered = await self._answers[number]
         await _event(response, {"jsonrpc": "2.0", "id": message["id"], "result": {"answered": answered}})
         return response
+
+
+async def _endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    with suppress(ConnectionError):
+        while True:
+            await response.write(b" " * (1 << 20))
+    return response
 
 
 async def _event(response: web.StreamResponse, message: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a server asks of its client, put to those it works for: elicitation and sampling (decision 0010, 3)."""
+"""What a server asks of its client, put to those it works for: elicitation and sampling (decision 0010, 4)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,10 @@ class Asking:
             raise RpcError(_UNKNOWN_METHOD, f"{method} is not answered here")
         if self._open >= _AT_ONCE:
             raise failure("question_unanswered", f"more than {_AT_ONCE} questions at once")
-        concerned = self._errands.concerned()
+        about = self._errands.concerned()
+        concerned = tuple(one for one in about if not one.has_asked_too_much)
+        if about and not concerned:
+            raise failure("question_unanswered", "too many questions about one request")
         self._open += 1
         try:
             with ExitStack() as clocks:

@@ -25,15 +25,16 @@ from .pins import Pins
 from .process import Tell
 from .relaying import Relay
 from .settings import Endpoint, ServerSettings
+from .subscriptions import Subscriptions
 from .translating import Translator
 from .wire import Opening, open_wire
-from .wishes import Wishes
 
 __all__ = ["Bridge", "run_bridge"]
 
 _log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.5  # between two looks at all tools
+_SURVEY_S: Final = 60.0
 _LISTS: Final = ("tools", "resources", "prompts")
 
 
@@ -79,18 +80,18 @@ class Bridge:
             verb="called" if isinstance(settings.server, Endpoint) else "started",
             up=self._up,
         )
-        self._wishes = Wishes(interests, self._keeper, self._spawn)
+        self._subscriptions = Subscriptions(interests, self._keeper, self._spawn)
         self._translator = Translator(
             self._keeper,
             self._errands,
             interests,
-            self._wishes,
+            self._subscriptions,
             self._progress,
             self._asking,
             self._pins,
             timeout_s=settings.request_timeout_s,
         )
-        self._hearing.acknowledged = self._wishes.acknowledged
+        self._hearing.acknowledged = self._subscriptions.acknowledged
         self._hearing.tools_changed = self._look
         self._looking: asyncio.Task[None] | None = None
         self._has_looked = True
@@ -150,7 +151,7 @@ class Bridge:
 
     def _up(self, link: Link) -> None:
         """The server lives, for the first time or again; of the one before, nothing is sure."""
-        self._wishes.restart(link, partial(self._missed, link))
+        self._subscriptions.restart(link, partial(self._missed, link))
         if self._hearing.client is not None:
             self._missed(link)
         else:
@@ -173,8 +174,9 @@ class Bridge:
             self._has_looked = True
             link = self._keeper.link
             if link is not None and link.terms.has("tools"):
-                with suppress(RpcError):
-                    await self._translator.survey()
+                with suppress(RpcError, TimeoutError):
+                    async with asyncio.timeout(_SURVEY_S):
+                        await self._translator.survey()
             await asyncio.sleep(_LOOK_S)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

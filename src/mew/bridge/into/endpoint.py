@@ -1,8 +1,9 @@
 """A server that runs elsewhere, over Streamable HTTP: what became of each request, told apart."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,11 @@ __all__ = ["open_endpoint"]
 _log = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 15.0
-_EVENT_BYTES_MAX: Final = 32 << 20
+_MESSAGE_BYTES_MAX: Final = 32 << 20
+_GOODBYE_S: Final = 2.0
 _LOOKED_AT_BYTES: Final = 4_096
+_EVENTS: Final = "text/event-stream"
+_PLAIN: Final = {"Accept-Encoding": "identity"}  # what is packed may be a thousand times as large
 _UNREACHABLE: Final = 599  # no status of HTTP: made here, for a request that got none
 
 
@@ -30,10 +34,11 @@ async def open_endpoint(endpoint: Endpoint) -> "AsyncIterator[TransportStreams]"
     """Streams to and from a server, as the SDK's dispatcher takes them; nothing is sent yet."""
     # An answer may take as long as its request may: that clock is ours.
     patience = httpx2.Timeout(None, connect=_CONNECT_S)
+    headers = {**_PLAIN, **endpoint.headers}
     async with (
-        _Forgiving(headers=dict(endpoint.headers), timeout=patience) as client,
+        _Forgiving(headers=headers, timeout=patience) as client,
         streamable_http_client(
-            endpoint.url, http_client=client, max_sse_event_size=_EVENT_BYTES_MAX
+            endpoint.url, http_client=client, max_sse_event_size=_MESSAGE_BYTES_MAX
         ) as streams,
     ):
         yield streams
@@ -45,8 +50,10 @@ class _Forgiving(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         sent = errand.get()
         try:
-            response = await super().send(request, **options)
-        except httpx2.TransportError as error:
+            async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
+                response = await super().send(request, **options)
+            await _limit(response)
+        except (httpx2.RequestError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             _log.debug("%s to %s failed: %s", request.method, request.url.host, reason)
             if sent is not None:
@@ -58,10 +65,42 @@ class _Forgiving(httpx2.AsyncClient):
         return response
 
 
+class _Limited(httpx2.AsyncByteStream):
+    """A body of an answer, up to the size that a message may have."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size_bytes = 0
+        async for piece in self._body:
+            size_bytes += len(piece)
+            if size_bytes > _MESSAGE_BYTES_MAX:
+                raise httpx2.StreamError(f"the answer has more than {_MESSAGE_BYTES_MAX >> 20} MiB")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _limit(response: httpx2.Response) -> None:
+    """
+    Raises:
+        DecodingError: it is packed, which nobody asked for.
+    """
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        await response.aclose()
+        raise httpx2.DecodingError("its answer is packed, which nobody asked for", request=response.request)
+    is_stream = response.headers.get("Content-Type", "").lower().startswith(_EVENTS)
+    if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Limited(response.stream)
+
+
 async def _is_without_session(response: httpx2.Response) -> bool:
     """Whether the server knows nothing of our session: 404 by MCP, and with many it is 400 and a word about it."""
     if MCP_SESSION_ID not in response.request.headers:
         return False
     if response.status_code == HTTPStatus.BAD_REQUEST:
-        return b"session" in (await response.aread())[:_LOOKED_AT_BYTES].lower()
+        with suppress(httpx2.StreamError):
+            return b"session" in (await response.aread())[:_LOOKED_AT_BYTES].lower()
     return response.status_code == HTTPStatus.NOT_FOUND

@@ -6,11 +6,15 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from http import HTTPStatus
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from mew.client.mcp.call import Call
 
 __all__ = ["Errand", "Errands", "errand"]
+
+_TIMES_MAX: Final = 24
+"""How many times its timeout a request may take, whatever signs of life there are."""
+_QUESTIONS_MAX: Final = 256  # about one request
 
 
 class Errand:
@@ -27,6 +31,8 @@ class Errand:
         self._timeout_s = timeout_s
         self._scope: asyncio.Timeout | None = None
         self._questions = 0
+        self._asked = 0
+        self._last_s: float | None = None
 
     @property
     def failure(self) -> str | None:
@@ -39,9 +45,15 @@ class Errand:
             return f"answered with HTTP {self.status}"
         return None
 
+    @property
+    def has_asked_too_much(self) -> bool:
+        return self._asked >= _QUESTIONS_MAX
+
     @contextmanager
     def within(self, scope: asyncio.Timeout) -> Iterator[None]:
         self._scope = scope
+        if self._timeout_s is not None:
+            self._last_s = asyncio.get_running_loop().time() + _TIMES_MAX * self._timeout_s
         try:
             yield
         finally:
@@ -54,14 +66,21 @@ class Errand:
             self._reschedule(asyncio.get_running_loop().time())
 
     def moved(self) -> None:
-        """There was a sign of life: the time it may take begins again."""
-        if self._timeout_s is not None and not self._questions and not (self.call and self.call.cancelled):
-            self._reschedule(asyncio.get_running_loop().time() + self._timeout_s)
+        """There was a sign of life: the time it may take begins again, but not for ever."""
+        is_cancelled = self.call is not None and self.call.cancelled
+        if (
+            self._timeout_s is not None
+            and self._last_s is not None
+            and not self._questions
+            and not is_cancelled
+        ):
+            self._reschedule(min(asyncio.get_running_loop().time() + self._timeout_s, self._last_s))
 
     @contextmanager
     def asking(self) -> Iterator[None]:
         """The server waits for somebody, and not we for the server: the clock stands still."""
         self._questions += 1
+        self._asked += 1
         if not (self.call and self.call.cancelled):
             self._reschedule(None)
         try:

@@ -66,9 +66,11 @@ async def come_to_terms(server: Outbound, ours: dict[str, Any], *, modern: bool)
         return terms
     try:
         return await _initialize(server, ours)
-    except MCPError as error:
-        # It knows no other generation, or was slow to start and took a probe for the first word.
-        later = await _discover(server, ours, _mutual(error) or LATEST_MODERN_VERSION)
+    except (MCPError, ValueError) as error:
+        # It knows no other generation, says so or agrees to one of its versions; or was slow to start and took a
+        # probe for the first word.
+        named = _mutual(error) if isinstance(error, MCPError) else None
+        later = await _discover(server, ours, named or LATEST_MODERN_VERSION)
         if later is None:
             raise
         return later

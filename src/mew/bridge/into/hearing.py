@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
+from mew.bridge.marks import unmarked
 from mew.client.client import Client
 from mew.protocol.kinds import Kind
 
@@ -93,13 +94,13 @@ class Hearing:
         self, key: tuple[str, ...], method: str, params: dict[str, Any], to: str | None, *, most: int = 1
     ) -> None:
         """To somebody, or with None to everyone, where we may."""
-        client, told = self.client, _without_stream(params) or None
+        client, told = self.client, unmarked(_without_stream(params)) or None
         if client is None:
             return
         payload = {"jsonrpc": "2.0", "method": method, **({} if told is None else {"params": told})}
         if client.can_send(Kind.MCP_REQUEST, payload, to=() if to is None else to):
             self._relay.put(key, lambda: client.notify(to, method, told), most=most)
-        elif method not in self._lacks:
+        elif method not in self._lacks and len(self._lacks) < _OTHERS_MAX:
             self._lacks.add(method)
             _log.warning("%s lacks the capability mcp/request:%s, so nobody is told", client.id, method)
 

@@ -29,6 +29,7 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
 )
 
+from mew.bridge.marks import unmarked_fields
 from mew.client.errors import RpcError
 from mew.protocol.visible import named, visible
 
@@ -46,6 +47,7 @@ _STAMPS: Final = frozenset({PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLI
 _END_S: Final = 2.0
 _PING_S: Final = 30.0
 _TOOLS_MAX: Final = 10_000
+_OURS: Final = "mew"  # in the data of an error: what `failure` says
 
 # What the SDK makes up where the server gave no answer of its own.
 _CLOSED: Final = "Connection closed"
@@ -190,7 +192,7 @@ class Link:
                     await self.ended.wait()
                 return Lost()
             except TimeoutError:
-                return RpcError(error.code, error.message, error.data)  # the server's, after all
+                return _its_own(error)  # after all
         if self._is_http and error.message == _NO_MCP and one.failure is not None:
             self._doubted.set()
             status = {} if one.status is None else {"status": one.status}
@@ -200,7 +202,7 @@ class Link:
             return failure(
                 "server_died", f"the server broke off while it worked on {method}", coming_back=True
             )
-        return RpcError(error.code, error.message, error.data)
+        return _its_own(error)
 
 
 @asynccontextmanager
@@ -271,6 +273,14 @@ def _unstamped(params: dict[str, Any]) -> dict[str, Any]:
     if not meta or not _STAMPS.intersection(meta):
         return params
     return {**params, "_meta": {name: value for name, value in meta.items() if name not in _STAMPS}}
+
+
+def _its_own(error: MCPError) -> RpcError:
+    """What the server says; that it died, or was rejected, only we say, under `mew`."""
+    data = error.data
+    if isinstance(data, dict):
+        data = {name: value for name, value in unmarked_fields(data).items() if name != _OURS}
+    return RpcError(error.code, error.message, data)
 
 
 def _is_fit(tool: dict[str, Any]) -> bool:

@@ -23,6 +23,8 @@ Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 _ACK_S: Final = 10.0
 _DELAY_S: Final = 0.25
 _DELAY_S_MAX: Final = 60.0
+_HEALTHY_S: Final = 60.0
+"""A stream that was open so long is opened again without much ado."""
 _INVALID_PARAMS: Final = -32602
 
 
@@ -36,6 +38,7 @@ class Listening:
         self._changing = asyncio.Lock()
         self._uris: tuple[str, ...] = ()
         self._number = 0
+        self._delay_s = _DELAY_S
         self._stream: asyncio.Task[None] | None = None
         self._acknowledged: dict[str, asyncio.Future[dict[str, Any]]] = {}
 
@@ -103,6 +106,8 @@ class Listening:
     async def _listen(self, stream_id: str, wanted: dict[str, Any]) -> None:
         """Until the stream ends; one that was acknowledged is then opened again, unless that was us."""
         errand.set(None)
+        now_s = asyncio.get_running_loop().time
+        begun_s = now_s()
         try:
             await self._link.request("subscriptions/listen", {"notifications": wanted}, request_id=stream_id)
         except RpcError as error:
@@ -110,13 +115,14 @@ class Listening:
         except Lost:
             return
         if stream_id not in self._acknowledged:
+            if now_s() - begun_s > _HEALTHY_S:
+                self._delay_s = _DELAY_S
             self._spawn(self._again())
 
     async def _again(self) -> None:
-        delay_s = _DELAY_S
         while not self._link.ended.is_set():
-            await asyncio.sleep(delay_s)
-            delay_s = min(2 * delay_s, _DELAY_S_MAX)
+            await asyncio.sleep(self._delay_s)
+            self._delay_s = min(2 * self._delay_s, _DELAY_S_MAX)
             try:
                 await self.want(self._uris)
                 self._missed()

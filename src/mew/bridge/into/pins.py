@@ -1,4 +1,4 @@
-"""The tools of a server as first seen, kept in a file: one that is different later is marked (decision 0010, 8)."""
+"""The tools of a server as first seen, kept in a file: one that is different later is marked (decision 0010, 9)."""
 
 import asyncio
 import logging
@@ -12,21 +12,23 @@ from typing import Any, Final
 
 import msgspec
 
+from mew.bridge.marks import CHANGED
 from mew.client.proposals.digest import NotCanonical, canonical
 from mew.protocol.json import encode_json
 from mew.protocol.visible import named
 
-__all__ = ["CHANGED", "Pins"]
+__all__ = ["Pins"]
 
 _log = logging.getLogger(__name__)
-
-CHANGED: Final = "mew/changed"
 
 _TOOLS_MAX: Final = 10_000
 _FILE_BYTES_MAX: Final = 64 << 20
 _VERSION: Final = 1
 _NOT_PINS: Final = "expected tools as first seen; move it away to look at all of them as new"
 _APART: Final = frozenset({"name", "_meta"})
+_WEIGHTY: Final = frozenset({"description", "inputSchema", "outputSchema", "annotations"})
+_FIELDS_MAX: Final = 16
+_FIELD_CHARS_MAX: Final = 64
 
 
 class _Pin(msgspec.Struct):
@@ -117,11 +119,11 @@ class Pins:
         if is_news:
             pin.last, pin.changed_at = whole, self._at() if changed else None
             if changed:
-                shown = ", ".join(map(named, changed))
+                shown = ", ".join(map(named, _told(changed)))
                 _log.warning("tool %s is not what it was on %s: %s", named(name), pin.since, shown)
         if not changed:
             return None, is_news
-        return {"since": pin.since, "changed_at": pin.changed_at, "fields": changed}, is_news
+        return {"since": pin.since, "changed_at": pin.changed_at, "fields": _told(changed)}, is_news
 
     def _pin(self, name: str, fields: dict[str, str], whole: str) -> bool:
         if len(self._tools) >= _TOOLS_MAX:
@@ -136,6 +138,12 @@ class Pins:
 
     def _at(self) -> str:
         return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _told(fields: list[str]) -> list[str]:
+    """Those that matter most first: readers of the mark take 16, of 64 characters."""
+    first = sorted(fields, key=lambda field: (field not in _WEIGHTY, field))
+    return [field[:_FIELD_CHARS_MAX] for field in first[:_FIELDS_MAX]]
 
 
 def _digest(value: Any) -> str:

@@ -22,9 +22,9 @@ from mcp_types import jsonrpc_message_adapter
 
 from mew.protocol.visible import visible
 
-from .settings import Command
+from .settings import Command, is_ours
 
-__all__ = ["ServerProcess", "Tell", "open_process"]
+__all__ = ["Tell", "open_process"]
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,6 @@ _CLOSE_S: Final = 2.0
 _TERMINATE_S: Final = 2.0
 _KILL_S: Final = 1.0
 _REST_S: Final = 0.5  # for what an ended process has left in its pipes
-_OURS: Final = "MEW_"
 
 
 class ServerProcess:
@@ -245,7 +244,7 @@ async def open_process(command: Command, tell: Tell) -> AsyncIterator[ServerProc
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     """What a program needs to run, and what was asked for: never a token of ours."""
     environment = get_default_environment() | dict(extra)
-    return {name: value for name, value in environment.items() if not name.upper().startswith(_OURS)}
+    return {name: value for name, value in environment.items() if not is_ours(name)}
 
 
 def _signal_name(number: int) -> str:

@@ -3,11 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-__all__ = ["Command", "Endpoint", "Restart", "ServerSettings"]
+__all__ = ["Command", "Endpoint", "Restart", "ServerSettings", "is_ours"]
 
 Restart = Literal["always", "on-failure", "never"]
+
+_OURS: Final = "MEW_"
+
+
+def is_ours(variable: str) -> bool:
+    """Whether a variable of the environment is for us: a token may be in it, and no server gets it."""
+    return variable.upper().startswith(_OURS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +23,7 @@ class Command:
 
     program: str
     arguments: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Beside the few variables that every program needs; nothing else of ours passes."""
     directory: Path | None = None
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp_types import HEADER_MISMATCH, LOG_LEVEL_META_KEY
 
+from mew.bridge.marks import unmarked
 from mew.client.errors import RpcError
 from mew.client.mcp.call import Call, CallCancelled
 from mew.client.mcp.generation import HANDSHAKE_VERSIONS, SERVER_INFO, VERSIONS, answered, is_stateless
@@ -19,7 +20,7 @@ from .interests import Interests
 from .keeping import Keeper
 from .pins import Pins
 from .relaying import Relay
-from .wishes import Wishes
+from .subscriptions import Subscriptions
 
 __all__ = ["Translator"]
 
@@ -31,7 +32,6 @@ _STATE_ONLY_S_MAX: Final = 0.25
 _FLUSH_S: Final = 1.0
 _PAGES_MAX: Final = 100
 _LISTS: Final = ("tools", "resources", "prompts")
-_OURS: Final = "mew/"
 # What is agreed between a server and its own client, and has no meaning beyond that.
 _NOT_OURS_TO_GIVE: Final = frozenset({"extensions"})
 
@@ -46,7 +46,7 @@ class Translator:
         keeper: Keeper,
         errands: Errands,
         interests: Interests,
-        wishes: Wishes,
+        subscriptions: Subscriptions,
         progress: Relay,
         asking: Asking,
         pins: Pins,
@@ -56,7 +56,7 @@ class Translator:
         self._keeper = keeper
         self._errands = errands
         self._interests = interests
-        self._wishes = wishes
+        self._subscriptions = subscriptions
         self._progress = progress
         self._asking = asking
         self._pins = pins
@@ -66,9 +66,11 @@ class Translator:
             "ping": self._ping,
             "server/discover": self._discover,
             "subscriptions/listen": self._listen,
-            "resources/subscribe": lambda params, call: self._wishes.subscribe(call.sender, params),
-            "resources/unsubscribe": lambda params, call: self._wishes.unsubscribe(call.sender, params),
-            "logging/setLevel": lambda params, call: self._wishes.set_level(call.sender, params),
+            "resources/subscribe": lambda params, call: self._subscriptions.subscribe(call.sender, params),
+            "resources/unsubscribe": lambda params, call: self._subscriptions.unsubscribe(
+                call.sender, params
+            ),
+            "logging/setLevel": lambda params, call: self._subscriptions.set_level(call.sender, params),
         }
 
     async def answer(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -81,7 +83,7 @@ class Translator:
                     if own is not None:
                         return await own(params, call)
                     is_modern = is_stateless(params)
-                    result = _plain(await self._forward(method, self._outbound(params, one, token)))
+                    result = unmarked(await self._forward(method, self._outbound(params, one, token)))
                     await self._progress.flush(token, _FLUSH_S)
         except (TimeoutError, RpcError) as error:
             if call.cancelled:
@@ -103,7 +105,7 @@ class Translator:
             self._errands.cancel(sender, params.get("requestId"))
 
     def forget(self, sender: str) -> None:
-        self._wishes.forget(sender)
+        self._subscriptions.forget(sender)
 
     async def survey(self) -> None:
         """Look at all tools: those that are new are remembered as they are, those that changed are said.
@@ -115,7 +117,7 @@ class Translator:
         for _ in range(_PAGES_MAX):
             page = await self._listed(await self._keeper.request("tools/list", params))
             cursor = page.get("nextCursor")
-            if cursor is None:
+            if cursor is None or cursor == params.get("cursor"):
                 return
             params = {"cursor": cursor}
 
@@ -166,8 +168,9 @@ class Translator:
             return await self._keeper.request(method, params)
 
     def _needs_more(self, result: dict[str, Any]) -> bool:
+        """Also of one that has died since: what it said is not yet a result."""
         link = self._keeper.link
-        return result.get("resultType") == "input_required" and link is not None and link.terms.is_modern
+        return result.get("resultType") == "input_required" and (link is None or link.terms.is_modern)
 
     async def _listed(self, page: dict[str, Any]) -> dict[str, Any]:
         tools = page.get("tools")
@@ -176,7 +179,7 @@ class Translator:
         if self._keeper.link is not None:
             tools = self._keeper.link.learn(tools)
         marked, has_news = self._pins.mark(
-            [_plain(tool) if isinstance(tool, dict) else tool for tool in tools]
+            [unmarked(tool) if isinstance(tool, dict) else tool for tool in tools]
         )
         if has_news:
             await self._pins.save()
@@ -210,11 +213,3 @@ def _abilities(terms: Terms) -> dict[str, Any]:
             offered[what] = {**offered[what], "listChanged": True}
     said = {} if terms.instructions is None else {"instructions": terms.instructions}
     return {"capabilities": offered, **said}
-
-
-def _plain(said: dict[str, Any]) -> dict[str, Any]:
-    """Without marks of ours: only a bridge puts them there, and never a server."""
-    meta = said.get("_meta")
-    if not isinstance(meta, dict) or not any(name.startswith(_OURS) for name in meta):
-        return said
-    return {**said, "_meta": {name: value for name, value in meta.items() if not name.startswith(_OURS)}}

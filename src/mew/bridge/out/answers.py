@@ -13,13 +13,13 @@ from mew.protocol.visible import visible
 from .calling import Calling
 from .calls import Calls
 from .history import history_resource, history_template, is_history, read_history
+from .host_request import HostRequest
 from .listings import What
 from .logs import Logs
 from .offers import Offers
-from .outcomes import WHY, Operation, Why, failed
+from .outcomes import WHY, Operation, Why, completed, failed
 from .own import OwnTools
-from .params import inward
-from .peer import Peer
+from .params import inward, is_json
 from .settings import Settings
 from .showing import Origin
 from .waiting import State, Waiting
@@ -55,20 +55,20 @@ class Answers:
         items = [offer.shown for offer in self._offers.of(what)] + self._ours(what)
         return _page(what, items, params.get("cursor"))
 
-    async def call_tool(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def call_tool(self, host: HostRequest, params: Mapping[str, Any]) -> dict[str, Any]:
         name = params["name"]
         if name in self._own.names:
-            return await self._own.call(name, params.get("arguments"), peer)
-        return await self._use(peer, What.TOOLS, name, params)
+            return await self._own.call(name, params.get("arguments"), host)
+        return await self._use(host, What.TOOLS, name, params)
 
-    async def read_resource(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def read_resource(self, host: HostRequest, params: Mapping[str, Any]) -> dict[str, Any]:
         uri = params["uri"]
         if is_history(uri) and self._settings.takes_part:
             return await read_history(self._me, uri)
-        return await self._use(peer, What.RESOURCES, uri, params)
+        return await self._use(host, What.RESOURCES, uri, params)
 
-    async def get_prompt(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._use(peer, What.PROMPTS, params["name"], params)
+    async def get_prompt(self, host: HostRequest, params: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._use(host, What.PROMPTS, params["name"], params)
 
     async def complete(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What an argument could go on to be; nothing, where we may not ask."""
@@ -80,7 +80,7 @@ class Answers:
         if meant not in self._me.participants or not self._me.can_send(Kind.MCP_REQUEST, payload, to=meant):
             return _NOTHING_TO_ADD
         said = await self._me.request(meant, "completion/complete", asked, timeout_s=_COMPLETE_S)
-        return said if isinstance(said, dict) else _NOTHING_TO_ADD
+        return completed(Origin(meant, self._me.space), said) if isinstance(said, dict) else _NOTHING_TO_ADD
 
     def _referred(self, ref: Any) -> tuple[str | None, Any]:
         """Whose prompt or template is meant, and the reference as they know it."""
@@ -106,7 +106,9 @@ class Answers:
             case What.PROMPTS:
                 return []
 
-    async def _use(self, peer: Peer, what: What, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _use(
+        self, host: HostRequest, what: What, name: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
         if self._offers.find(what, name) is None:
             await self._offers.settled()  # it may know from an earlier time what is not listed yet
         meant = self._offers.meant(what, name)
@@ -115,6 +117,8 @@ class Answers:
         participant, own_name = meant
         key = "uri" if what is What.RESOURCES else "name"
         asked = inward(params, **{key: own_name})
+        if not is_json(asked):
+            raise RpcError(_INVALID_PARAMS, "params: there is a number in them that JSON does not have")
         operation = Operation(
             what.use,
             own_name,
@@ -124,7 +128,7 @@ class Answers:
         try:
             state = params.get("requestState")
             call = (
-                await self._begin(peer, what, name, operation, asked)
+                await self._begin(host, what, name, operation, asked)
                 if state is None
                 else await self._again(State.read(state), operation, asked)
             )
@@ -134,14 +138,14 @@ class Answers:
         except MewError as error:
             return failed(operation, error)
         try:
-            result = await Waiting(call, peer, self._settings, State.read(state)).answer()
+            result = await Waiting(call, host, self._settings, State.read(state)).answer()
         finally:
             if call.end is not None and call.handle is None:
                 self._calls.forget(call)
         return self._offers.uris.result(participant, result)
 
     async def _begin(
-        self, peer: Peer, what: What, name: str, operation: Operation, asked: dict[str, Any]
+        self, host: HostRequest, what: What, name: str, operation: Operation, asked: dict[str, Any]
     ) -> Calling:
         participant = operation.origin.participant
         payload = {"jsonrpc": "2.0", "id": 0, "method": operation.method, "params": asked}
@@ -153,9 +157,9 @@ class Answers:
             raise self._unknown(what, name)  # nobody should have to approve what is not there
         offer = self._offers.find(what, name)
         schema = offer.item.get("inputSchema") if offer is not None and what is What.TOOLS else None
-        if peer.news.level is not None:
-            self._logs.want((participant,), peer.news.level)
-        return await self._calls.begin(operation, asked, peer.news, schema=schema)
+        if host.news.level is not None:
+            self._logs.want((participant,), host.news.level)
+        return await self._calls.begin(operation, asked, host.news, schema=schema)
 
     async def _again(self, state: State | None, operation: Operation, asked: dict[str, Any]) -> Calling:
         """The call that a host asks for again.

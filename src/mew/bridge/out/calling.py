@@ -7,6 +7,7 @@ import asyncio
 import secrets
 from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakSet
 
 from mew.client.client import Client
 from mew.client.errors import Absent, AlreadyDecided, MewError, Refused, Unanswered
@@ -34,6 +35,8 @@ _BACK_S: Final = 15.0
 _WITHDRAW_S: Final = 10.0
 _ACCEPT_S: Final = 5.0
 _SHOWN_MAX: Final = 3
+_AT_ONCE_MAX: Final = 16
+_QUESTIONS_MAX: Final = 256  # of one call
 
 
 class Calling:
@@ -45,7 +48,9 @@ class Calling:
         self.key = secrets.token_urlsafe(12)
         self.notes = Notes()
         self.questions: dict[str, Question] = {}
-        """Those that nobody has answered."""
+        """Those that nobody is answering yet."""
+        self._being_answered: WeakSet[Question] = WeakSet()
+        self._asked = 0
         self.end: End | None = None
         self.moved = asyncio.Event()
         """Set when there is news, and then another takes its place."""
@@ -127,13 +132,25 @@ class Calling:
         self._move()
 
     def ask(self, question: Question) -> None:
-        """The participant wants to know something before it goes on."""
-        self.questions[question.key] = question
-        self._move()
+        """The participant wants to know something before it goes on. One that floods us gets no answers."""
+        self._asked += 1
+        if self._asked <= _QUESTIONS_MAX and len(self.questions) + len(self._being_answered) < _AT_ONCE_MAX:
+            self.questions[question.key] = question
+            self._move()
 
     def take_question(self, key: str) -> Question | None:
         """One that is going to be answered; once."""
-        return self.questions.pop(key, None)
+        question = self.questions.pop(key, None)
+        if question is not None:
+            self._being_answered.add(question)
+        return question
+
+    def drop_question(self, asker: str, request_id: Any) -> None:
+        """Its asker takes it back: who was asked need not answer."""
+        for question in (*self.questions.values(), *self._being_answered):
+            if question.asker == asker and question.is_known_as(request_id):
+                self.questions.pop(question.key, None)
+                question.drop()
 
     def respond(self, question: Question, result: dict[str, Any]) -> None:
         """Give the participant an answer, without waiting."""

@@ -55,7 +55,12 @@ class Calls:
         call = Calling(self._me, self._settings, operation, params)
         self._unseen = [known for known in self._unseen if known.end is None and known.handle is None]
         self._unseen.append(call)
-        await call.begin(schema=schema, news=news)
+        try:
+            await call.begin(schema=schema, news=news)
+        except BaseException:
+            # Or a later call of the same kind would be taken for it.
+            self._unseen = [known for known in self._unseen if known is not call]
+            raise
         self._keep(call)
         return call
 
@@ -167,10 +172,7 @@ class Calls:
 
     def _taken_back(self, asker: str, request_id: Any) -> None:
         for call in self._calls.values():
-            for question in tuple(call.questions.values()):
-                if question.asker == asker and question.is_known_as(request_id):
-                    call.take_question(question.key)
-                    question.drop()
+            call.drop_question(asker, request_id)
 
     def _told(self, envelope: Envelope, method: str, params: dict[str, Any]) -> None:
         for call in self._concerned(envelope):

@@ -12,9 +12,9 @@ from mew.protocol.errors import InvalidCapability
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
 
-__all__ = ["HISTORY", "history_resource", "history_template", "is_history", "read_history", "recent"]
+__all__ = ["history_resource", "history_template", "is_history", "read_history", "recent"]
 
-HISTORY: Final = "mew:history"
+_HISTORY: Final = "mew:history"
 _COUNT: Final = 50
 _COUNT_MAX: Final = 1_000
 _BYTES_MAX: Final = 256 * 1024
@@ -28,7 +28,7 @@ _PRIVATE: Final = frozenset({Kind.INVITE_ACK, Kind.WELCOME})  # the former has a
 def history_resource(space: str) -> dict[str, Any]:
     """As it is listed."""
     return {
-        "uri": HISTORY,
+        "uri": _HISTORY,
         "name": "history",
         "title": f"What was said in the space {space}",
         "description": f"The last {_COUNT} envelopes that everyone in the space was shown, oldest first.",
@@ -39,7 +39,7 @@ def history_resource(space: str) -> dict[str, Any]:
 def history_template(space: str) -> dict[str, Any]:
     """The same, by how many and of which kind."""
     return {
-        "uriTemplate": f"{HISTORY}{{?count,kind,participant}}",
+        "uriTemplate": f"{_HISTORY}{{?count,kind,participant}}",
         "name": "history",
         "title": f"What was said in the space {space}, some of it",
         "description": (
@@ -51,7 +51,7 @@ def history_template(space: str) -> dict[str, Any]:
 
 
 def is_history(uri: str) -> bool:
-    return uri.partition("?")[0] == HISTORY
+    return uri.partition("?")[0] == _HISTORY
 
 
 async def read_history(me: Client, uri: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ async def read_history(me: Client, uri: str) -> dict[str, Any]:
     asked = parse_qs(urlsplit(uri).query, keep_blank_values=False)
     for name, values in asked.items():
         if name not in _ASKED or len(values) != 1:
-            raise RpcError(_INVALID_PARAMS, f"{HISTORY} takes {', '.join(_ASKED)}, each once")
+            raise RpcError(_INVALID_PARAMS, f"{_HISTORY} takes {', '.join(_ASKED)}, each once")
     count = asked.get("count", [str(_COUNT)])[0]
     if not (count.isascii() and count.isdecimal() and len(count) < 6):
         raise RpcError(_INVALID_PARAMS, "count is a number")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcp.server.connection import Connection
 
-from .peer import is_wanted
+from .host_request import is_wanted
 
 __all__ = ["Hosts"]
 

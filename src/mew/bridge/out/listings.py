@@ -75,6 +75,7 @@ async def listed(me: Client, participant: str, what: What, *, within_s: float) -
     """
     found: list[dict[str, Any]] = []
     params: dict[str, Any] = {}
+    cursors: set[str] = set()
     size_bytes = 0
     for _ in range(_PAGES_MAX):
         try:
@@ -90,9 +91,13 @@ async def listed(me: Client, participant: str, what: What, *, within_s: float) -
         if size_bytes > _BYTES_MAX:
             break
         found += valid(participant, what, items)
-        if not isinstance(page.get("nextCursor"), str):
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str):
             return found
-        params = {"cursor": page["nextCursor"]}
+        if cursor in cursors:
+            break
+        cursors.add(cursor)
+        params = {"cursor": cursor}
     raise RpcError(_INVALID, f"{participant!r} lists {what.value} without end")
 
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from mew.bridge.marks import CHANGED
 from mew.client.client import Client
 
-from .asking import Inquiry
+from .inquiry import Inquiry
 from .listings import What
 from .names import exposed, unfolded
 from .permits import Permit
 from .settings import Settings
-from .showing import CHANGED, Origin, shown
+from .showing import Origin, shown
 from .uris import Uris
 
 __all__ = ["Offer", "Offers"]

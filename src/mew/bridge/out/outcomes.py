@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
 
+from mew.bridge.marks import unmarked_fields
 from mew.client.errors import Absent, Disconnected, MewError, Refused, RpcError, StreamBroken, Unanswered
 from mew.client.mcp.validation import InvalidArguments
 from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, TimedOut, Withdrawn
@@ -19,7 +20,7 @@ from mew.protocol.visible import literal, named, visible
 
 from .showing import ORIGIN, Origin
 
-__all__ = ["WHY", "End", "Operation", "Why", "failed", "pending", "told"]
+__all__ = ["WHY", "End", "Operation", "Why", "completed", "failed", "pending", "told"]
 
 WHY: Final = "mew/why"
 _APPROVAL: Final = "mew/approval"
@@ -60,6 +61,9 @@ class Why(StrEnum):
     """What was asked before a restart, and is not to be found."""
 
 
+_OURS: Final = frozenset(Why)
+
+
 @dataclass(frozen=True)
 class Operation:
     """What a host asked for. `is_listed`: whether the participant lists it; None where it has not said."""
@@ -81,24 +85,26 @@ def told(operation: Operation, end: End) -> dict[str, Any]:
         RpcError: a JSON-RPC error is what it is told.
     """
     if isinstance(end, dict):
-        return _answered(operation, end)
+        return completed(operation.origin, end)
     return failed(operation, end) if isinstance(end, MewError) else _ended(operation, end)
 
 
-def _answered(
-    operation: Operation, result: dict[str, Any], approved: Fulfilled | None = None
-) -> dict[str, Any]:
-    """A result with its origin; where somebody approved it, who, and what they changed."""
+def completed(origin: Origin, result: dict[str, Any], **marks: Any) -> dict[str, Any]:
+    """A result with our marks alone, and its origin among them. Whatever a participant calls it, it is one."""
     meta = result.get("_meta")
-    marks: dict[str, Any] = {ORIGIN: operation.origin.mark()}
-    told = {name: value for name, value in result.items() if name != "resultType"}  # it is one in any case
-    if approved is not None:
-        marks[_APPROVAL] = {"by": approved.by, "request": approved.request_id}
-        if approved.edited:
-            marks[_EDITED] = {"by": approved.by, "changes": [_change(one) for one in approved.differences]}
-            if operation.is_tool and isinstance(result.get("content"), list):
-                told["content"] = [*result["content"], _text(_edits(approved))]
-    return told | {"_meta": {**(meta if isinstance(meta, dict) else {}), **marks}}
+    theirs = unmarked_fields(meta) if isinstance(meta, dict) else {}
+    told = {name: value for name, value in result.items() if name != "resultType"}
+    return told | {"_meta": {**theirs, ORIGIN: origin.mark(), **marks}}
+
+
+def _approved(operation: Operation, result: dict[str, Any], outcome: Fulfilled) -> dict[str, Any]:
+    """A result that somebody approved: who, and what they changed."""
+    marks: dict[str, Any] = {_APPROVAL: {"by": outcome.by, "request": outcome.request_id}}
+    if outcome.edited:
+        marks[_EDITED] = {"by": outcome.by, "changes": [_change(one) for one in outcome.differences]}
+        if operation.is_tool and isinstance(result.get("content"), list):
+            result = {**result, "content": [*result["content"], _text(_edits(outcome))]}
+    return completed(operation.origin, result, **marks)
 
 
 def _ended(operation: Operation, outcome: Outcome) -> dict[str, Any]:
@@ -109,7 +115,7 @@ def _ended(operation: Operation, outcome: Outcome) -> dict[str, Any]:
     """
     match outcome:
         case Fulfilled(error=None, result=dict(result)):
-            return _answered(operation, result, outcome)
+            return _approved(operation, result, outcome)
         case Fulfilled(error=JsonRpcError() as error):
             data = None if error.data is UNSET else error.data
             return failed(operation, RpcError(error.code, error.message, data), outcome)
@@ -183,7 +189,11 @@ def _rpc_error(operation: Operation, error: RpcError, approved: Fulfilled | None
     why = _reported(error.data) or _why(operation, error)
     if why == Why.NO_SUCH_TOOL or _reported(error.data) is None or not operation.is_tool:
         data = error.data if isinstance(error.data, dict) else {} if error.data is None else None
-        marked = error.data if data is None else {**data, WHY: why, ORIGIN: operation.origin.mark()}
+        marked = (
+            error.data
+            if data is None
+            else {**unmarked_fields(data), WHY: why, ORIGIN: operation.origin.mark()}
+        )
         raise RpcError(error.code, error.message, marked)
     by = None if approved is None else approved.by
     text = f"{named(operation.origin.participant)} could not carry this out: {visible(error.message, _TEXT_CHARS_MAX)}"
@@ -198,9 +208,9 @@ def _why(operation: Operation, error: RpcError) -> Why:
 
 
 def _reported(data: Any) -> str | None:
-    """What a bridge says of its server."""
+    """What a bridge says of its server; what became of a call in the space, only we say."""
     match data:
-        case {"mew": {"why": str(why)}}:
+        case {"mew": {"why": str(why)}} if why not in _OURS:
             return why
         case _:
             return None

@@ -11,11 +11,11 @@ from mew.protocol.kinds import Kind
 
 from .calls import Calls
 from .history import recent
+from .host_request import HostRequest
 from .outcomes import WHY, Why
+from .own_results import outcome_told, participants_told, proposals_told
 from .own_shapes import SHAPES
-from .peer import Peer
 from .settings import Settings
-from .telling import outcome_told, participants_told, proposals_told
 from .waiting import Waiting
 
 __all__ = ["OwnTools"]
@@ -35,7 +35,7 @@ class OwnTools:
         self._settings = settings
         self._calls = calls
         self._offered = offered
-        self._tools: dict[str, Callable[[Arguments, Peer], Awaitable[dict[str, Any]]]] = {
+        self._tools: dict[str, Callable[[Arguments, HostRequest], Awaitable[dict[str, Any]]]] = {
             "mew_chat": self._chat,
             "mew_participants": self._participants,
             "mew_history": self._history,
@@ -55,12 +55,12 @@ class OwnTools:
         """As a host lists them."""
         return [SHAPES[name].listed(name) for name in self.names if self._is_allowed(name)]
 
-    async def call(self, name: str, arguments: Any, peer: Peer) -> dict[str, Any]:
+    async def call(self, name: str, arguments: Any, host: HostRequest) -> dict[str, Any]:
         """The result of calling one."""
         given = {} if arguments is None else arguments
         try:
             check(given, SHAPES[name].arguments)
-            return await self._tools[name](given, peer)
+            return await self._tools[name](given, host)
         except InvalidArguments as error:
             return _failure(Why.SCHEMA_MISMATCH, f"the arguments are not as they should be: {error}")
         except RpcError as error:
@@ -77,21 +77,21 @@ class OwnTools:
             case _:
                 return True
 
-    async def _chat(self, asked: Arguments, peer: Peer) -> dict[str, Any]:
+    async def _chat(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:
         said = await self._me.chat(asked["text"], to=asked.get("to", ()), about=asked.get("about", ()))
         return _structured({"id": said.id}, "Everyone in the space has seen it.")
 
-    async def _participants(self, asked: Arguments, peer: Peer) -> dict[str, Any]:
+    async def _participants(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:
         return _structured(participants_told(self._me, self._offered))
 
-    async def _history(self, asked: Arguments, peer: Peer) -> dict[str, Any]:
+    async def _history(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:
         found = await recent(self._me, asked.get("count", 50), asked.get("kind"), asked.get("participant"))
         return _structured({"envelopes": found})
 
-    async def _open_proposals(self, asked: Arguments, peer: Peer) -> dict[str, Any]:
+    async def _open_proposals(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:
         return _structured(proposals_told(self._me))
 
-    async def _outcome(self, asked: Arguments, peer: Peer) -> dict[str, Any]:
+    async def _outcome(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:
         handle = asked["handle"]
         try:
             call = await self._calls.proposed(handle)
@@ -100,10 +100,10 @@ class OwnTools:
         except ConnectError as error:
             return _failure(Why.DISCONNECTED, f"the gateway cannot be asked now: {error}")
         wait_s = min(asked.get("wait_seconds", self._settings.wait_s), self._settings.wait_s)
-        end = await Waiting(call, peer, self._settings).end(wait_s)
+        end = await Waiting(call, host, self._settings).end(wait_s)
         return outcome_told(call, handle, end)
 
-    async def _withdraw(self, asked: Arguments, peer: Peer) -> dict[str, Any]:
+    async def _withdraw(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:
         handle = asked["handle"]
         try:
             proposal = await self._me.proposal(handle)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["SHAPES", "Shape"]
+__all__ = ["SHAPES"]
 
 _TEXT: Final = {"type": "string"}
 _HANDLE: Final = {

@@ -1,17 +1,18 @@
 """PURE. Params and results on their way through: what belongs to the connection with the host stays there."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
-__all__ = ["News", "finished", "inward", "with_news"]
+from mew.client.proposals.record import PROPOSED_TOKEN
+
+__all__ = ["News", "finished", "inward", "is_json", "with_news"]
 
 _OF_THE_HOST: Final = ("requestState", "inputResponses")
 _RESERVED: Final = "io.modelcontextprotocol/"
 _PROGRESS: Final = "progressToken"
 _SERVER: Final = f"{_RESERVED}serverInfo"
 _LOG_LEVEL: Final = f"{_RESERVED}logLevel"
-# The same for all: a proposal of the same call is the same proposal.
-_PROGRESS_OF_PROPOSALS: Final = "mew"
 _CACHED: Final = frozenset(
     {"tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list"}
 )
@@ -33,6 +34,19 @@ def inward(params: Mapping[str, Any], **replaced: str) -> dict[str, Any]:
     return asked
 
 
+def is_json(value: Any) -> bool:
+    """Whether JSON has it: what some write as `NaN` or `1e400`, others would silently read as nothing at all."""
+    match value:
+        case float():
+            return isfinite(value)
+        case dict():
+            return all(map(is_json, value.values()))
+        case list():
+            return all(map(is_json, value))
+        case _:
+            return True
+
+
 class News(NamedTuple):
     """What a host wants to hear while a call is under way: how far it is, and lines of the log from a level on."""
 
@@ -43,7 +57,7 @@ class News(NamedTuple):
 def with_news(params: dict[str, Any], news: News, *, proposed: bool) -> dict[str, Any]:
     """What is asked or proposed, so that whoever carries it out tells that. A request has a token of its own."""
     meta = {
-        **({_PROGRESS: _PROGRESS_OF_PROPOSALS} if proposed and news.progress else {}),
+        **({_PROGRESS: PROPOSED_TOKEN} if proposed and news.progress else {}),
         **({_LOG_LEVEL: news.level} if news.level is not None else {}),
     }
     return {**params, "_meta": {**params.get("_meta", {}), **meta}} if meta else params

@@ -3,6 +3,7 @@
 An `elicitation/create` or a `sampling/createMessage` that is addressed to us; our answer goes back as it is given.
 """
 
+import asyncio
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -30,10 +31,12 @@ class Question:
         self._request_id = request.id
         self._me = me
         self._is_open = True
+        self._dropped = asyncio.Event()
 
     def is_known_as(self, request_id: Any) -> bool:
         """Whether its asker knows it by this, to take it back."""
-        return request_id in (self._request_id, self.key)
+        is_id = isinstance(request_id, str | int) and not isinstance(request_id, bool)
+        return is_id and request_id in (self._request_id, self.key)
 
     async def answer(self, result: dict[str, Any]) -> None:
         await self._respond({"result": result})
@@ -52,6 +55,11 @@ class Question:
     def drop(self) -> None:
         """Nobody wants an answer any more."""
         self._is_open = False
+        self._dropped.set()
+
+    async def dropped(self) -> None:
+        """Return when nobody wants an answer any more."""
+        await self._dropped.wait()
 
     async def _respond(self, said: dict[str, Any]) -> None:
         if not self._is_open:

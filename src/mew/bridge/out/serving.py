@@ -6,7 +6,7 @@ from typing import Any
 
 from mew.client.client import Client
 
-from .host import hosting
+from .server import hosting
 from .settings import Settings
 from .stdio import standard_streams
 from .web import listen_on, serve_app

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mew.bridge.marks import CHANGED, unmarked_fields
+
 from .permits import Permit
 
-__all__ = ["CHANGED", "ORIGIN", "Origin", "shown"]
+__all__ = ["ORIGIN", "Origin", "shown"]
 
 ORIGIN: Final = "mew/origin"
-CHANGED: Final = "mew/changed"
 NEEDS_APPROVAL: Final = "mew/needs_approval"
 
 
@@ -33,18 +34,24 @@ def shown(
     changed: str | None,
     alone: bool,
 ) -> dict[str, Any]:
-    """The item under that `name` (or `uri`), marked. `changed` says in what it is not as it was when first seen.
+    """The item under that `name` (or `uri`), marked; of marks that are on it, only the one that it changed stays.
 
+    `changed` says in what it is not as it was when first seen.
     `alone`: no other participant is shown, and what needs no note is as if the host had listed it itself.
     """
     meta = item.get("_meta")
+    theirs = meta if isinstance(meta, dict) else {}
     marks: dict[str, Any] = {ORIGIN: origin.mark(), NEEDS_APPROVAL: permit.needs_approval}
     described = _described(item, origin, permit, changed, alone=alone)
     return {
         **item,
         **name,
         **({"description": described} if described else {}),
-        "_meta": {**(meta if isinstance(meta, dict) else {}), **marks},
+        "_meta": {
+            **unmarked_fields(theirs),
+            **({CHANGED: theirs[CHANGED]} if CHANGED in theirs else {}),
+            **marks,
+        },
     }
 
 

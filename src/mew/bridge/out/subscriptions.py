@@ -17,6 +17,7 @@ from mew.protocol.visible import named, visible
 from .history import is_history
 from .listings import What
 from .offers import Offers
+from .settings import Settings
 
 __all__ = ["Subscriptions"]
 
@@ -32,8 +33,11 @@ _UPDATED: Final = "notifications/resources/updated"
 class Subscriptions:
     """`updated` is told the URI, as hosts have it, of what changed. A context: inside, it listens."""
 
-    def __init__(self, me: Client, offers: Offers, updated: Callable[[str], None]) -> None:
+    def __init__(
+        self, me: Client, settings: Settings, offers: Offers, updated: Callable[[str], None]
+    ) -> None:
         self._me = me
+        self._takes_part = settings.takes_part
         self._offers = offers
         self._updated = updated
         self._wanted: Counter[str] = Counter()
@@ -84,7 +88,7 @@ class Subscriptions:
         return True
 
     async def _say(self, method: str, uri: str) -> None:
-        if is_history(uri):
+        if self._is_history(uri):
             return
         meant = self._offers.meant(What.RESOURCES, uri)
         if meant is None:
@@ -101,7 +105,7 @@ class Subscriptions:
                     self._heard(envelope, params["uri"])
             case Presence(event="join", participant=participant):
                 self._renew(participant.id)
-        if any(map(is_history, self._wanted)) and self._history_due is None:
+        if any(map(self._is_history, self._wanted)) and self._history_due is None:
             loop = asyncio.get_running_loop()
             self._history_due = loop.call_later(_HISTORY_EVERY_S, self._history_changed)
 
@@ -113,13 +117,17 @@ class Subscriptions:
     def _history_changed(self) -> None:
         """Not for each envelope: some spaces are lively."""
         self._history_due = None
-        for uri in filter(is_history, tuple(self._wanted)):
+        for uri in filter(self._is_history, tuple(self._wanted)):
             self._updated(uri)
+
+    def _is_history(self, uri: str) -> bool:
+        """Where the space itself is not shown, one that is called so is a participant's as any other."""
+        return self._takes_part and is_history(uri)
 
     def _renew(self, participant: str) -> None:
         """Who comes back may have forgotten it."""
         for uri in tuple(self._wanted):
-            meant = None if is_history(uri) else self._offers.meant(What.RESOURCES, uri)
+            meant = None if self._is_history(uri) else self._offers.meant(What.RESOURCES, uri)
             if meant is not None and meant[0] == participant:
                 self._me.connection.spawn(self._subscribe_again(participant, meant[1]))
 

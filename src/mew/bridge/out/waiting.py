@@ -13,9 +13,10 @@ from typing import Any, Final
 from mew.client.errors import RpcError
 
 from .calling import Calling
+from .host_request import HostRequest
 from .notes import LogLine, Note, logged
 from .outcomes import End, pending, told
-from .peer import Peer
+from .presence import unless
 from .questions import Question
 from .settings import Settings
 
@@ -54,10 +55,12 @@ class State:
 class Waiting:
     """One host waits for one call."""
 
-    def __init__(self, call: Calling, peer: Peer, settings: Settings, state: State | None = None) -> None:
+    def __init__(
+        self, call: Calling, host: HostRequest, settings: Settings, state: State | None = None
+    ) -> None:
         """`state` is what the host brought back, where it asks again."""
         self._call = call
-        self._peer = peer
+        self._host = host
         self._settings = settings
         self._rounds = 0 if state is None else state.rounds
         self._read = 0
@@ -73,7 +76,7 @@ class Waiting:
             end = await self.end(self._settings.wait_s)
             if end is not None:
                 return told(call.operation, end)
-            if call.questions or (self._peer.is_modern and self._rounds < _ROUNDS_MAX):
+            if call.questions or (self._host.is_modern and self._rounds < _ROUNDS_MAX):
                 return self._input_required()
             if call.handle is not None:
                 return pending(call.operation, call.stands, call.handle, ask_again=self._settings.own_tools)
@@ -96,7 +99,7 @@ class Waiting:
                     task.cancel()
             return end
         except asyncio.CancelledError:
-            if self._peer.has_cancelled:
+            if self._host.has_cancelled:
                 call.cancel()
             raise
         finally:
@@ -125,31 +128,39 @@ class Waiting:
                 return None
             if call.is_held_up and loop.time() - reminded_s >= _REMIND_S:
                 reminded_s = loop.time()
-                await self._peer.progress(None, message=f"{call.stands} ({reminded_s - begun_s:.0f} s)")
+                await self._host.progress(None, message=f"{call.stands} ({reminded_s - begun_s:.0f} s)")
             pause_s = _REMIND_S if call.handle is None else min(_REMIND_S, left_s)
             await _wait(moved, pause_s)
 
     async def _tell(self, note: Note) -> None:
         if isinstance(note, LogLine):
-            await self._peer.log(
+            await self._host.log(
                 logged(self._call.operation.origin.participant, note.params, self._settings.only)
             )
         else:
-            await self._peer.progress(note.done, note.total, note.message)
+            await self._host.progress(note.done, note.total, note.message)
 
     def _asks_later(self, key: str) -> bool:
         """Whether the question is put to the host in our answer."""
         question = self._call.questions[key]
-        return self._peer.is_modern and self._peer.can_answer(question.method, question.params)
+        return self._host.is_modern and self._host.can_answer(question.method, question.params)
 
     async def _ask(self, question: Question) -> None:
-        if self._peer.is_modern or not self._peer.can_answer(question.method, question.params):
+        if self._host.is_modern or not self._host.can_answer(question.method, question.params):
             await question.decline(_CANNOT)
             return
+        said = await unless(question.dropped(), self._put(question), otherwise=None)
+        if isinstance(said, RpcError):
+            await question.fail(said)
+        elif said is not None:
+            await question.answer(said)
+
+    async def _put(self, question: Question) -> dict[str, Any] | RpcError | None:
+        """What the host says to it. Cancelled, the host is told that nobody wants to know any more."""
         try:
-            await question.answer(await self._peer.ask(question.method, question.params))
+            return await self._host.ask(question.method, question.params)
         except RpcError as error:
-            await question.fail(error)
+            return error
 
     def _input_required(self) -> dict[str, Any]:
         call = self._call

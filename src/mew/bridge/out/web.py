@@ -21,7 +21,7 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine can come in that way."""
+    """Whether nobody but this machine can come in that way, and the SDK refuses pages of other sites there."""
     return host in _LOOPBACK
 
 

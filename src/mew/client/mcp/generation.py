@@ -54,9 +54,9 @@ def log_level(params: dict[str, Any]) -> Level | None:
 
 
 def answered(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """A result as the second generation wants it."""
+    """A result as the second generation wants it: complete, whatever is in it."""
     kept = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHEABLE else {}
-    return {"resultType": "complete", **kept, **result}
+    return {**kept, **result, "resultType": "complete"}
 
 
 def _meta(params: dict[str, Any]) -> dict[str, Any]:

@@ -24,17 +24,17 @@ from mew.client.errors import MewError, RpcError
 from .answers import Answers
 from .calls import Calls
 from .changes import Changes
+from .host_request import Context, HostRequest, connection_of, set_level
 from .instructions import instructions
 from .listings import What
 from .logs import Logs
 from .offers import Offers
 from .own import OwnTools
 from .params import finished
-from .peer import Context, Peer, connection_of, set_level
 from .settings import Settings
 from .subscriptions import Subscriptions
 
-__all__ = ["Host", "hosting"]
+__all__ = ["hosting"]
 
 _UNAVAILABLE: Final = -32000
 _CHANGING: Final[dict[str, Any]] = {
@@ -55,10 +55,10 @@ Answer = Callable[[Context], Awaitable[dict[str, Any]]]
 @asynccontextmanager
 async def hosting(me: Client, settings: Settings) -> AsyncIterator[Server[Any]]:
     """The server of a space, kept current inside the block. Any number of hosts may be served with it."""
-    with Host(me, settings) as host:
-        keeping = me.connection.spawn(host.run())
+    with SpaceServer(me, settings) as serving:
+        keeping = me.connection.spawn(serving.run())
         try:
-            yield host.server
+            yield serving.server
         finally:
             keeping.cancel()
             await asyncio.wait((keeping,))
@@ -71,8 +71,8 @@ class _Answered(Exception):
         self.result = result
 
 
-class Host:
-    """Puts the parts together. A context: inside, it listens."""
+class SpaceServer:
+    """The space as an MCP server: puts the parts together. A context: inside, it listens."""
 
     def __init__(self, me: Client, settings: Settings) -> None:
         self._me = me
@@ -81,7 +81,7 @@ class Host:
         self._calls = Calls(me, settings)
         own = OwnTools(me, settings, self._calls, self._offered)
         self._offers = Offers(me, settings, self._changes.listed, reserved=own.names)
-        self._subscriptions = Subscriptions(me, self._offers, self._changes.updated)
+        self._subscriptions = Subscriptions(me, settings, self._offers, self._changes.updated)
         self._logs = Logs(me, settings, self._calls, self._changes.hosts)
         self._answers = Answers(me, settings, self._offers, self._calls, self._logs, own)
         self._listening = ExitStack()
@@ -91,7 +91,7 @@ class Host:
         )
         self._serve()
 
-    def __enter__(self) -> "Host":
+    def __enter__(self) -> "SpaceServer":
         for part in (self._calls, self._subscriptions, self._logs):
             self._listening.enter_context(part)
         return self
@@ -136,7 +136,7 @@ class Host:
         try:
             result = await call_next(ctx)
         except _Answered as answered:
-            is_modern = Peer(ctx).is_modern
+            is_modern = HostRequest(ctx).is_modern
             if is_modern and answered.result.get("resultType") == "input_required":
                 return answered.result
             stamp = self.server.server_info_stamp
@@ -234,8 +234,8 @@ class Host:
                 self._me.connection.spawn(self._subscriptions.remove(uri))
 
 
-def _used(use: Callable[[Peer, dict[str, Any]], Awaitable[dict[str, Any]]]) -> Answer:
+def _used(use: Callable[[HostRequest, dict[str, Any]], Awaitable[dict[str, Any]]]) -> Answer:
     async def answer(context: Context) -> dict[str, Any]:
-        return await use(Peer(context), dict(context.params or {}))
+        return await use(HostRequest(context), dict(context.params or {}))
 
     return answer

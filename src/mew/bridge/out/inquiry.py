@@ -26,6 +26,7 @@ __all__ = ["Inquiry"]
 _log = logging.getLogger(__name__)
 
 _ANSWER_S: Final = 20.0
+_REST_S: Final = 0.2  # between two rounds: one that changes all the time must not use up what we may send
 _START_S: Final = 1.0
 _START_OF_ONE_S: Final = 20.0  # its server may have to be fetched first
 _PARTICIPANTS_MAX: Final = 512
@@ -44,6 +45,7 @@ class _Asked:
     wanted: set[What] = field(default_factory=lambda: set(What))
     said: dict[What, list[dict[str, Any]]] = field(default_factory=dict)
     is_asking: bool = False
+    rests_until_s: float = 0.0
     is_overheard: bool = False
     """We may not ask it for its tools, and know what others asked it."""
     is_waited_for: bool = False
@@ -161,8 +163,10 @@ class Inquiry:
         try:
             await self._ask_first(participant, asked)
             while asked.wanted:
+                await asyncio.sleep(max(0.0, asked.rests_until_s - asyncio.get_running_loop().time()))
                 whats, asked.wanted = asked.wanted, set()
                 await asyncio.gather(*[self._learn(participant, asked, what) for what in whats])
+                asked.rests_until_s = asyncio.get_running_loop().time() + _REST_S
         except Unanswered:
             asked.wanted.clear()
         except MewError as error:

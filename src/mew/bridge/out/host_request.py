@@ -19,7 +19,7 @@ from mew.client.mcp.call import Level
 
 from .params import News
 
-__all__ = ["Context", "Peer", "connection_of", "is_wanted", "set_level"]
+__all__ = ["Context", "HostRequest", "connection_of", "is_wanted", "set_level"]
 
 Context = ServerRequestContext[Any, Any]
 
@@ -28,7 +28,7 @@ _LEVEL: Final = "mew/level"
 _LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
-class Peer:
+class HostRequest:
     """One request of a host, for as long as it is answered."""
 
     def __init__(self, context: Context) -> None:

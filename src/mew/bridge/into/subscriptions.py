@@ -14,7 +14,7 @@ from .keeping import Keeper
 from .link import Link, Lost
 from .listening import Listening, Spawn
 
-__all__ = ["Wishes"]
+__all__ = ["Subscriptions"]
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _INVALID_PARAMS: Final = -32602
 _RESTORE_S: Final = 30.0
 
 
-class Wishes:
+class Subscriptions:
     """To the server there is one client: it is asked once for what many want."""
 
     def __init__(self, interests: Interests, keeper: Keeper, spawn: Spawn) -> None:
@@ -127,12 +127,13 @@ class Wishes:
             if link is None:
                 return
             try:
-                for uri in unwanted:
-                    if not self._interests.is_wanted(uri):
-                        await self._drop(uri, {"uri": uri})
-                if level != self._interests.level and self._interests.level is not None:
-                    await self._tell_level(link, {"level": self._interests.level})
-            except RpcError as error:
+                async with asyncio.timeout(_RESTORE_S):  # others wait for the lock
+                    for uri in unwanted:
+                        if not self._interests.is_wanted(uri):
+                            await self._drop(uri, {"uri": uri})
+                    if level != self._interests.level and self._interests.level is not None:
+                        await self._tell_level(link, {"level": self._interests.level})
+            except (RpcError, TimeoutError) as error:
                 _log.debug("the server was not told what is not wanted any more: %s", visible(str(error)))
 
     async def _drop(self, uri: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What our own tools tell of a space: who is there, what is open, what became of a call."""
+"""What our own tools answer: who is in the space, what is open there, what became of a call."""
 
 from collections.abc import Callable
 from typing import Any

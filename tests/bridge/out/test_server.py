@@ -275,6 +275,21 @@ async def test_a_host_of_2026_listens_for_a_resource() -> None:
 
 
 @OF_THE_FIRST
+async def test_where_one_participant_is_shown_alone_its_resources_are_its_own_whatever_they_are_called() -> (
+    None
+):
+    scripted = Scripted({"tools/list": {"tools": []}, "resources/subscribe": {}})
+    async with stage(["*"], Settings(only="late")) as here, asyncio.timeout(5):
+        late = await here.stack.enter_async_context(here.space.connect("late"))
+        late.connection.spawn(serve_scripted(late, scripted))
+        host = await here.host(LEGACY)
+
+        await host.session.subscribe_resource("mew:history")
+
+        assert "resources/subscribe" in scripted.asked
+
+
+@OF_THE_FIRST
 async def test_a_resource_that_is_nobodys_cannot_be_subscribed_to() -> None:
     async with stage(["*"]) as here:
         host = await here.host(LEGACY)
