@@ -13,7 +13,7 @@ from mew.cli.main import app
     [
         ([], "what is to be wrapped? give the command after --"),
         (["--name", "My Files", "--", "x"], "--name: 'My Files' will not do; 'my-files' would"),
-        (["--name", "you", "--", "x"], "--name: 'you' will not do; 'you-server' would"),
+        (["--name", "user", "--", "x"], "--name: 'user' will not do; 'user-server' would"),
         (["--http", "here", "--", "x"], "--http: 'here' is no address; it looks like 127.0.0.1:8090"),
         (["--http", "127.0.0.1:99999", "--", "x"], "--http: '127.0.0.1:99999' is no address"),
         (["--", "no-such-program-anywhere"], "there is no program no-such-program-anywhere to start"),

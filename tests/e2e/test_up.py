@@ -272,3 +272,11 @@ def test_a_token_in_the_environment_is_for_the_gateway_alone(
     assert "the-secret-of-ann" not in log.read_text()
     home.mew("down")
     assert started.wait(WAIT_S) == 0
+
+
+def test_what_runs_can_be_ended_though_the_file_is_no_longer_right(home: Home) -> None:
+    home.mew("up", "-d", "--port", "0")
+    (home.folder / "space.yaml").write_text("space: {")
+    assert home.mew("status").returncode == 0
+    assert home.mew("down").stdout == "everything has ended\n"
+    assert home.left() == []

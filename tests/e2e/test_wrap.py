@@ -61,7 +61,7 @@ def door(environ: dict[str, str], *, name: str | None = None) -> Door:
 async def you(environ: dict[str, str]) -> AsyncIterator[mew.Client]:
     found = door(environ)
     async with mew.connect(found.url, space=found.space, token=found.token, recall=100) as me:
-        assert me.id == "you"
+        assert me.id == "user"
         yield me
 
 
@@ -106,7 +106,7 @@ async def test_what_is_allowed_is_done_and_the_rest_when_you_approve_it(
             await review.approve()
             assert said(await writing) == (False, "written")
             assert (notes / "a").read_text() == "second"
-            assert "approved by you" in steps[-1]["message"]
+            assert "approved by user" in steps[-1]["message"]
 
             writing = tasks.create_task(host.call("write_note", name="a", text="third"))
             await (await anext(proposals)).reject("disagree", "keep it")

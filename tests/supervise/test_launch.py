@@ -166,6 +166,7 @@ def test_a_policy_says_when_it_is_started_again(read: Read, policy: str, restart
             "'${GONE}' is not set in the environment, nor in .mew/env",
         ),
         ("  bot: {command: bot, restart_policy: sometimes}", 3, "expected one of always, on-failure, never"),
+        ("  bot: {mcp_server: {command: x, args: ['${TOKEN}']}}", 3, "is given no token of the space"),
         ("  bot: {type: mcp-bridge}", 3, "expected 'mcp_server: {command: …, args: […]}'"),
         ("  bot: {mcp_server: {args: [x]}}", 3, "expected a 'command' with 'args', or a 'url'"),
         ("  bot: {mcp_server: {url: 'http://x', cwd: y}}", 3, "of no use to a server at a 'url'"),

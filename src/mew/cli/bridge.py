@@ -11,6 +11,7 @@ import typer
 
 from mew.protocol.visible import visible
 
+from .loops import fast_loop
 from .reach import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, TokenText, reach
 from .telling import told
 from .where import Failed, SpaceName
@@ -137,7 +138,7 @@ def _run(door: Door, name: str, settings: "ServerSettings") -> None:
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     kept = replace(settings, pins=_PINS / f"{name}.json")
     try:
-        run_program(lambda: _serve(door, name, kept))
+        run_program(lambda: _serve(door, name, kept), loop_factory=fast_loop())
     except ServerUnavailable as error:
         _tell(f"{name}: {error}")
         raise typer.Exit(_DIED if error.worked else _WRONG) from None

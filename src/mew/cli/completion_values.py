@@ -140,7 +140,7 @@ def _with_logs(context: "Context") -> Iterator[Offer]:
 
     folder = _folder(context)
     if folder is not None:
-        yield from (Offer(path.stem) for path in sorted(logs_folder(folder.config).glob("*.log")))
+        yield from (Offer(path.stem) for path in sorted(logs_folder(folder.config.state_dir).glob("*.log")))
 
 
 def _templates(context: "Context") -> Iterator[Offer]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from .host_options import Expire, HttpAddress, Wait, read_address
+from .loops import fast_loop
 from .mcp_install import install, uninstall
 from .reach import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, TokenText, Wrapped, reach
 from .telling import told
@@ -156,6 +157,6 @@ def _run(serving: Callable[[], Coroutine[Any, Any, None]]) -> None:
     for noisy in ("mcp", "uvicorn"):  # they say with a traceback what hosts are told
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
-        run_program(serving)
+        run_program(serving, loop_factory=fast_loop())
     except (MewError, ValueError) as error:
         raise Failed(str(error)) from error

@@ -15,7 +15,7 @@ from mew.protocol.envelope import ParticipantId, is_participant_id
 
 from .where import Failed
 
-__all__ = ["Folder", "nearest", "typed", "wrapped"]
+__all__ = ["Folder", "nearest", "nearest_file", "typed", "wrapped"]
 
 _FILES: Final = ("space.yaml", ".mew/space.yaml")
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -121,11 +121,14 @@ def typed(config: Path | None, name: str | None, environ: Mapping[str, str]) -> 
 
 def nearest(here: Path, environ: Mapping[str, str]) -> Folder | None:
     """The first going upwards; one that belongs to another user is passed over, for it may be a trap."""
-    for folder in (here, *here.parents):
-        for name in _FILES:
-            if _is_ours(folder / name):
-                return _read(folder / name, environ)
-    return None
+    file = nearest_file(here)
+    return None if file is None else _read(file, environ)
+
+
+def nearest_file(here: Path) -> Path | None:
+    """Where that is, be it right or wrong."""
+    places = (folder / name for folder in (here, *here.parents) for name in _FILES)
+    return next((place for place in places if _is_ours(place)), None)
 
 
 def wrapped(environ: Mapping[str, str]) -> Folder | None:

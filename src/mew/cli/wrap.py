@@ -11,6 +11,7 @@ import typer
 from mew.protocol.visible import visible
 
 from .host_options import Expire, HttpAddress, Wait, read_address
+from .loops import fast_loop
 from .telling import told
 from .where import Failed
 
@@ -127,7 +128,10 @@ def _run(wrapping: "Wrapping") -> None:
         typer.echo(f"{wrapping.name} | {line}", err=True)
 
     try:
-        run_program(lambda: run(wrapping, os.environ, lambda where: _say(where, wrapping), pass_on))
+        run_program(
+            lambda: run(wrapping, os.environ, lambda where: _say(where, wrapping), pass_on),
+            loop_factory=fast_loop(),
+        )
     except ServerUnavailable as error:
         _tell(f"{wrapping.name}: {error}")
         raise typer.Exit(_DIED if error.worked else _WRONG) from None

@@ -23,6 +23,7 @@ _POLICIES: Final = {
     "never": Restart.NEVER,
     "no": Restart.NEVER,
 }
+_OURS: Final = ("TOKEN", "TOKEN_FILE")
 _BRIDGED: Final = frozenset({"mcp-bridge", "mcp_bridge", "mcp-server", "mcp_server"})
 _NOT_AT_A_URL: Final = frozenset({"args", "env", "cwd"})
 _SERVER: Final = frozenset({"command", "args", "env", "cwd", "url", "headers", "ask", "roots", "timeout_s"})
@@ -256,6 +257,8 @@ class Reader:
         return _VARIABLE.sub(lambda match: self._variable(node, match[1]), node.prose())
 
     def _variable(self, node: Node, name: str) -> str:
+        if name in _OURS and self._server is not None:
+            raise node.error(f"'${{{name}}}': a server behind a bridge is given no token of the space")
         if name in self._known:
             return self._known[name]
         value = self._given.environ.get(name)

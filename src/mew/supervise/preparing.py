@@ -60,7 +60,7 @@ def prepare(
         python=sys.executable,
         url=url,
         port=chosen,
-        logs=logs_folder(config),
+        logs=logs_folder(config.state_dir),
         environ=known,
         gateway_environ=secrets,
     )
@@ -77,8 +77,8 @@ def prepare(
     )
 
 
-def logs_folder(config: Config) -> Path:
-    return config.state_dir / "logs"
+def logs_folder(state: Path) -> Path:
+    return state / "logs"
 
 
 def _here(config: Config, port: int) -> str:

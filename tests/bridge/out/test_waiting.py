@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import mcp_types
@@ -106,6 +107,28 @@ async def test_a_proposal_outlives_the_host_and_a_restart_hears_of_its_end(mode:
             assert told.content == [mcp_types.TextContent(text="contents of /a")]
             assert told.structured_content is not None
             assert told.structured_content["status"] == "fulfilled"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("why", ["rejected", "its time is over"])
+async def test_what_was_rejected_or_is_over_by_a_restart_is_withdrawn(why: str) -> None:
+    later = replace(SHORTLY, open_s=0.05) if why == "its time is over" else SHORTLY
+    async with stage(MAY_PROPOSE, SHORTLY) as here:
+        host = await here.host(LEGACY)
+        pending = await host.call_tool("files__read_file", READ)
+        assert pending.meta is not None
+        handle = pending.meta["mew/handle"]
+        await here.me.connection.leave()
+        if why == "rejected":
+            await here.ann.review(handle).reject("unsafe")
+        async with (
+            here.ann.envelopes("mcp/withdraw") as withdrawn,
+            here.space.connect("host", recall=100) as again,
+            hosting(again, later),
+            asyncio.timeout(5),
+        ):
+            assert (await anext(withdrawn)).correlation_id == (handle,)
+        assert not here.ann.review(handle).open
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from mew.protocol.envelope import is_participant_id
         ("uv run --with mcp mcp run clock.py", "clock"),
         ("npx", "server"),
         ("@@@", "server"),
-        ("you", "you-server"),
+        ("user", "user-server"),
         ("host", "host-server"),
         ("gateway", "server"),
         ("https://example.org/mcp", "example"),

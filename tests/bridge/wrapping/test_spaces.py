@@ -78,8 +78,8 @@ def test_a_host_decides_nothing_and_a_server_calls_nobody(tmp_path: Path) -> Non
         assert not held(config, "files").fits(kind, [], dict)
     call = {"method": "tools/call", "params": {"name": "x"}}
     assert not held(config, "files").fits("mcp/request", ["host"], lambda: call)
-    assert not held(config, "host").fits("mcp/request", ["you"], lambda: call)
-    assert held(config, "you").fits("mcp/request", ["files"], lambda: call)
+    assert not held(config, "host").fits("mcp/request", ["user"], lambda: call)
+    assert held(config, "user").fits("mcp/request", ["files"], lambda: call)
 
 
 def test_nothing_is_kept_of_what_is_ephemeral(tmp_path: Path) -> None:

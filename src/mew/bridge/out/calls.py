@@ -1,5 +1,7 @@
 """The calls under way: whom what comes from the space belongs to, and which one a host asks for again."""
 
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from msgspec import UNSET
@@ -7,6 +9,7 @@ from msgspec import UNSET
 from mew.client.client import Client
 from mew.client.errors import MewError
 from mew.client.proposals.decided import names_in
+from mew.client.proposals.proposal import Proposal
 from mew.protocol.differences import same
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpProposal, McpRequest
@@ -23,6 +26,7 @@ __all__ = ["Calls"]
 
 _UNDER_WAY_MAX: Final = 1_000
 _ENDED_MAX: Final = 64  # their results may be large
+_LEAST_S: Final = 0.1
 _GONE: Final = "the host that made the call does not wait for it now"
 
 
@@ -34,6 +38,7 @@ class Calls:
         self._settings = settings
         self._calls: dict[str, Calling] = {}
         self._unseen: list[Calling] = []
+        self._taken_up: list[Proposal] = []  # they are followed for as long as they are held
 
     def __enter__(self) -> Self:
         self._me.connection.listen(self._listen, (Kind.MCP_REQUEST,))
@@ -89,6 +94,19 @@ class Calls:
         call.resume(proposal)
         self._keep(call)
         return call
+
+    async def take_up(self) -> None:
+        """Follow what an earlier process proposed and nobody has decided: it ends as it would have with that one.
+
+        Others may have rejected it meanwhile, or its time may be over: then it is withdrawn, so that nobody approves
+        what nobody waits for.
+        """
+        for record in self._me.book.open:
+            if record.proposer == self._me.id and record.id not in self._calls:
+                age_s = (datetime.now(UTC) - record.created).total_seconds()
+                left_s = max(_LEAST_S, self._settings.open_s - age_s)
+                with suppress(KeyError, MewError):
+                    self._taken_up.append(await self._me.proposal(record.id, timeout_s=left_s))
 
     async def _proposed(self, handle: str) -> tuple[Operation, dict[str, Any]]:
         """What was proposed, as everyone was shown it."""

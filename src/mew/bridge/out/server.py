@@ -101,7 +101,8 @@ class SpaceServer:
         self._listening.close()
 
     async def run(self) -> None:
-        """Keep what is offered current, until cancelled."""
+        """Take up what was proposed before, and keep what is offered current, until cancelled."""
+        await self._calls.take_up()
         await self._offers.run()
 
     def _serve(self) -> None:

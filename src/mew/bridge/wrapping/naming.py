@@ -12,7 +12,7 @@ __all__ = ["HOST", "YOU", "command_digest", "name_of", "participant_name"]
 
 HOST: Final = "host"
 """Who the MCP host is in the space of a wrapped server."""
-YOU: Final = "you"
+YOU: Final = "user"
 """Who decides there."""
 
 _ANY: Final = "server"

@@ -2,13 +2,22 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from mew.cli.reach_folder import Folder, nearest, typed
+from mew.cli.reach_folder import Folder, nearest, nearest_file, typed
 from mew.cli.where import Failed
+from mew.gateway.settings import state_dir
 
-__all__ = ["NO_FOLDER", "find_folder", "folder_of"]
+__all__ = ["NO_FOLDER", "Kept", "find_folder", "folder_of", "kept_of"]
 
 NO_FOLDER = "there is no space.yaml here or above"
+
+
+class Kept(NamedTuple):
+    """A space.yaml, and the folder in which what belongs to it is kept."""
+
+    file: Path
+    state_dir: Path
 
 
 def find_folder(config: Path | None, wrapped: str | None = None) -> Folder | None:
@@ -32,3 +41,17 @@ def folder_of(config: Path | None) -> Folder:
     if found is None:
         raise Failed(f"{NO_FOLDER}; make one with 'mew init', or name it with --config")
     return found
+
+
+def kept_of(config: Path | None) -> Kept:
+    """Without reading the file: what runs can be asked, and ended, though the file is no longer right.
+
+    Raises:
+        Failed: there is none.
+    """
+    file = nearest_file(Path.cwd()) if config is None else config
+    if file is None:
+        raise Failed(f"{NO_FOLDER}; make one with 'mew init', or name it with --config")
+    if not file.exists():
+        raise Failed(f"{file}: no such file")
+    return Kept(file.absolute(), state_dir(file.absolute()))

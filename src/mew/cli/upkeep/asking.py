@@ -9,13 +9,12 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from mew.cli.everyday.folder import folder_of
+from mew.cli.everyday.folder import Kept, kept_of
 from mew.cli.everyday.out import say_json
 from mew.cli.reach import NearConfig
 from mew.cli.tables import console, put
 from mew.cli.telling import told
 from mew.cli.where import Failed
-from mew.gateway.config import Config
 from mew.supervise.claim import Claimed, claim, is_claimed, until_free
 from mew.supervise.control import Ask, ask
 from mew.supervise.leftovers import end_leftovers
@@ -32,7 +31,7 @@ _ANSWER_S: Final = 5.0
 _RESTART_S: Final = 20.0  # more than a program is given to end
 
 
-def status_of(config: Config) -> dict[str, Any] | None:
+def status_of(config: Kept) -> dict[str, Any] | None:
     """What the `mew up` of a space.yaml says of itself; None where none runs."""
     return _ask(config, {"ask": "status"})
 
@@ -50,7 +49,7 @@ def status(config: NearConfig = None, *, as_json: Json = False) -> None:
       mew status
       mew status --json
     """
-    read = folder_of(config).config
+    read = kept_of(config)
     found = status_of(read)
     if found is None:
         if as_json:
@@ -78,7 +77,7 @@ def restart(
 
     Example: mew restart files
     """
-    read = folder_of(config).config
+    read = kept_of(config)
     try:
         answer = _ask(read, {"ask": "restart", "name": name}, _RESTART_S)
     except ValueError as error:
@@ -94,7 +93,7 @@ def down(config: NearConfig = None) -> None:
 
     Example: mew down
     """
-    read = folder_of(config).config
+    read = kept_of(config)
     is_asked = _ask(read, {"ask": "down"}) is not None
     if not is_asked and not is_claimed(read.state_dir):
         ended = _end_leftovers(read.state_dir)
@@ -123,7 +122,7 @@ def _end_leftovers(folder: Path) -> bool:
         os.close(held)
 
 
-def _ask(config: Config, question: Ask, within_s: float = _ANSWER_S) -> dict[str, Any] | None:
+def _ask(config: Kept, question: Ask, within_s: float = _ANSWER_S) -> dict[str, Any] | None:
     try:
         return asyncio.run(ask(config.state_dir, question, within_s=within_s))
     except TimeoutError:

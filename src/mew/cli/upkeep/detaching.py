@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 
+from mew.cli.everyday.folder import Kept
 from mew.cli.where import Failed
 
 from .asking import standings_of, status_of
@@ -52,7 +53,7 @@ def detach(folder: "Folder", port: int | None, *, ephemeral: bool, is_first: boo
         if running.poll() is not None:
             said = last_line(log, before).removeprefix("mew up: ")
             raise Failed(said or f"it ended at once; see {log}")
-        found = status_of(config)
+        found = status_of(Kept(config.file, config.state_dir))
         if found is not None and found["settled"]:
             _tell(folder, found, is_first=is_first)
             return

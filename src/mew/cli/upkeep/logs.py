@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from mew.cli.everyday.folder import folder_of
+from mew.cli.everyday.folder import kept_of
 from mew.cli.reach import NearConfig
 from mew.cli.telling import told
 from mew.cli.where import Failed
@@ -42,7 +42,7 @@ def logs(
       mew logs -n 50
       mew logs -f files
     """
-    folder = logs_folder(folder_of(config).config)
+    folder = logs_folder(kept_of(config).state_dir)
     files = _files(folder)
     if name is not None and name not in files:
         there = f"there is {', '.join(files)}" if files else "nothing was started here yet"

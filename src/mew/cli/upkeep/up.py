@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mew.cli.everyday.folder import folder_of
+from mew.cli.everyday.folder import Kept, folder_of
 from mew.cli.reach import NearConfig
 from mew.cli.telling import told
 from mew.cli.where import Failed
@@ -64,7 +64,7 @@ def up(
 
     folder = folder_of(config)
     read = folder.config
-    is_first = not logs_folder(read).exists()
+    is_first = not logs_folder(read.state_dir).exists()
     _wait_until_free(read)
     try:
         held = claim(read.state_dir)  # until the very end, so nobody closes it
@@ -92,7 +92,7 @@ def _wait_until_free(config: "Config") -> None:
 
     deadline_s = time.monotonic() + _FREE_S
     while not until_free(config.state_dir, _STEP_S):
-        if status_of(config) is not None or time.monotonic() > deadline_s:
+        if status_of(Kept(config.file, config.state_dir)) is not None or time.monotonic() > deadline_s:
             raise Failed(f"another 'mew up' runs for {config.file}; 'mew down' ends it")
 
 
