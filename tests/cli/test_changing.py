@@ -23,14 +23,14 @@ def test_a_file_that_was_not_there_is_made_as_any_other(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_was_is_kept_beside_and_no_draft_is_left(tmp_path: Path) -> None:
+def test_what_was_there_at_first_is_kept_beside_and_no_draft_is_left(tmp_path: Path) -> None:
     file, beside = tmp_path / "file", tmp_path / "file.before-mew"
     for old in ("first\n", "second\n"):
         file.write_text(old)
         file.chmod(0o600)
         assert change_file(file, longer, Consent.GIVEN)
         assert file.read_text() == f"{old}more\n"
-        assert beside.read_text() == old
+        assert beside.read_text() == "first\n"
         assert beside.stat().st_mode & 0o777 == 0o600
     assert sorted(tmp_path.iterdir()) == [file, beside]
 

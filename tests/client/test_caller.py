@@ -180,7 +180,7 @@ async def test_the_progress_of_what_was_approved_is_told_to_who_proposed_it() ->
         )
         async for review in ann.proposals():
             assert review.preview().splitlines()[1:] == [
-                "  (whoever does it is to say how far it is)",
+                "  (progress is wanted)",
                 "  shelf does not say whether it is destructive",
             ]
             await review.approve()

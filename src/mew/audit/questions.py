@@ -40,7 +40,7 @@ __all__ = [
     "tally_refused",
 ]
 
-PREFIX_CHARS_MIN: Final = 6
+PREFIX_CHARS_MIN: Final = 4
 _CANDIDATES_MAX: Final = 21
 _DIGITS_MAX: Final = 18
 _LAST_CHARACTER: Final = "\U0010ffff"

@@ -123,8 +123,8 @@ def _write(before: _Before, new: str) -> None:
 def _keep(before: _Before) -> None:
     if before.mode is not None:
         beside = before.path.with_name(before.path.name + _BACKUP)
-        beside.unlink(missing_ok=True)
-        _put(beside, before.content, before.mode)
+        if not beside.exists():  # the first is what was there before any of ours
+            _put(beside, before.content, before.mode)
 
 
 def _put(path: Path, content: bytes, mode: int | None) -> None:

@@ -183,7 +183,7 @@ def _preview(record: ProposalRecord) -> Iterator[str]:
         yield from _fields("", record.arguments)
         yield from _fields("params.", _beside_the_call(record.params))
     if _asks_for_progress(record.params):
-        yield "  (whoever does it is to say how far it is)"
+        yield "  (progress is wanted)"
     if what is not None and not record.tools:
         yield "  no listing of this tool was seen"
     yield from _some([f"  {named(tool.participant)} {'; '.join(_traits(tool))}" for tool in record.tools])
