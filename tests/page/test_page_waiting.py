@@ -45,6 +45,7 @@ async def test_a_proposal_is_shown_with_what_it_would_do_and_why(place: Workplac
     await expect(place.page).to_have_title(re.compile(r"^\(1\) demo"))
     await card.get_by_text("its schema").click()
     await expect(card).to_contain_text("properties")
+    assert await card.locator(".digest").get_attribute("title") == proposal.digest
     await proposal.withdraw()
 
 
@@ -186,3 +187,17 @@ async def test_who_comes_later_finds_what_waits(place: Workplace, browser: Brows
     await expect(later.locator(".card")).to_contain_text("write_file")
     await later.close()
     await proposal.withdraw()
+
+
+async def test_where_the_proposal_leaves_it_open_the_reviewer_says_who_is_to_do_it(place: Workplace) -> None:
+    params = {"name": "unheard_of", "arguments": {}}
+    proposal = await place.bot.propose("tools/call", params)
+    await place.ready()
+    card = place.cards.first
+    await expect(card.locator("button.approve")).to_be_disabled()
+    await place.page.keyboard.press("a")
+    await expect(place.page.locator(".notice")).to_contain_text("Say first who is to do it")
+    await card.get_by_label("Who is to do it?").select_option("files")
+    await card.locator("button.approve").click()
+    await proposal
+    await expect(place.row("approves bot's unheard_of of files")).to_be_visible()

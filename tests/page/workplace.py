@@ -47,9 +47,13 @@ class Workplace:
         """The row of the stream in which this is said."""
         return self.page.locator(".row", has_text=text)
 
-    async def propose(self, path: str = "plan.md", content: str = "# Plan\n\n- rest\n", **more: Any) -> Proposal:
+    async def propose(
+        self, path: str = "plan.md", content: str = "# Plan\n\n- rest\n", **more: Any
+    ) -> Proposal:
         """The bot proposes to write a file; returns once that is to be seen, and keys are for it."""
-        proposal = await self.bot.propose_call("files", "write_file", {"path": path, "content": content}, **more)
+        proposal = await self.bot.propose_call(
+            "files", "write_file", {"path": path, "content": content}, **more
+        )
         await expect(self.page.locator(f".card[data-proposal='{proposal.id}']")).to_be_visible()
         await self.ready()
         return proposal

@@ -98,4 +98,12 @@ describe("the life of a proposal", () => {
     told.fulfil({ protocol: "", id: "old", from: "bot", kind: "mcp/proposal", to: ["files"], payload: { method: "tools/call", params: { name: "read" } } });
     expect(told.space.waiting).toEqual([]);
   });
+
+  it("is not drowned by another's", () => {
+    const told = new Told();
+    const proposal = told.propose();
+    for (let count = 0; count < 6_000; count += 1) told.say("eve", "mcp/proposal", { method: "x" }, { to: ["files"] });
+    expect(told.space.proposals.all.size).toBeLessThan(4_300);
+    expect(told.space.proposals.get(proposal.id)).toBeDefined();
+  });
 });

@@ -95,6 +95,12 @@ export class Decisions {
     this.kept.value = this.kept.value.filter((kept) => kept === id);
   }
 
+  /** Whom an approval goes to without a further word: whom the proposal names, or the only one who offers the tool. */
+  targets(proposal: Proposal): string[] {
+    const targets = this.#desk.space.targetsOf(proposal);
+    return proposal.to.length > 0 || targets.length === 1 ? targets : [];
+  }
+
   /** Whether it was decided here. */
   isMine(id: string): boolean {
     return this.#mine.has(id);
@@ -132,12 +138,17 @@ export class Decisions {
 
   /** Decision 001: fulfilling is making the request, word for word, in one's own name. */
   async #approve(proposal: Proposal, decision: Decision & { is: "approve" }): Promise<void> {
+    const to = decision.to ?? this.targets(proposal);
+    if (to.length === 0) {
+      this.#desk.tell("Nothing was sent: the proposal leaves open who is to do it, and so did you.", "bad");
+      return;
+    }
     const params = decision.params ?? proposal.params;
     const payload: JsonObject = { jsonrpc: "2.0", id: this.#rpc++, method: proposal.method };
     if (Object.keys(params).length > 0) payload.params = params;
     await this.#desk.send({
       kind: "mcp/request",
-      to: decision.to ?? proposal.to,
+      to,
       correlation_id: [proposal.id],
       ...(proposal.context === null ? {} : { context: proposal.context }),
       payload,

@@ -32,7 +32,7 @@ export type Dialog =
   | { is: "keys" }
   | { is: "raw"; envelope: Envelope }
   | { is: "chain"; proposal: string }
-  | { is: "edit"; proposal: string }
+  | { is: "edit"; proposal: string; to: string[] }
   | { is: "reject"; proposals: string[] }
   | { is: "control"; participant: string; kind: string }
   | { is: "grant"; participant: string }
@@ -52,12 +52,15 @@ const OLDER = 500;
 const NOTICES_MAX = 4;
 const NOTICE_MS = 8_000;
 const REFRESH_MS = 400;
+const PULSE_MS = 200;
 
 export class Desk {
   readonly who: SignedIn;
   readonly space = new Space();
-  /** Grows at most once a frame, however much comes. */
+  /** Grows at most once a frame, however much comes: for the stream. */
   readonly version = signal(0);
+  /** Grows at once while it is calm, and a few times a second when it is not: for all the rest. */
+  readonly pulse = signal(0);
   readonly now = signal(Date.now());
   readonly state = signal<State>({ is: "connecting" });
   readonly loaded = signal(false);
@@ -75,11 +78,11 @@ export class Desk {
   readonly settings = new Settings();
   readonly decisions: Decisions;
   readonly waiting = computed<Proposal[]>(() => {
-    this.version.value;
+    this.pulse.value;
     return this.space.waiting;
   });
   readonly mayTalk = computed(() => {
-    this.version.value;
+    this.pulse.value;
     return this.may({ kind: "chat", payload: { text: "" } });
   });
 
@@ -88,6 +91,8 @@ export class Desk {
   #ended = false;
   #noticeKey = 0;
   #refreshing: number | undefined;
+  #beating: number | undefined;
+  #beatAt = 0;
   #asked = new Set<string>();
   #clock: number;
   #onRefused: (problem: Problem) => void;
@@ -131,6 +136,7 @@ export class Desk {
     batch(() => {
       this.loaded.value = true;
       this.version.value += 1;
+      this.pulse.value += 1;
     });
     this.#lookUpTools();
   }
@@ -139,6 +145,7 @@ export class Desk {
     this.#ended = true;
     window.clearInterval(this.#clock);
     window.clearTimeout(this.#refreshing);
+    window.clearTimeout(this.#beating);
     this.decisions.stop();
     this.#connection?.close();
   }
@@ -206,15 +213,32 @@ export class Desk {
     this.#scheduled = true;
     const bump = (): void => {
       this.#scheduled = false;
-      this.version.value += 1;
+      batch(() => {
+        this.version.value += 1;
+        this.#beat();
+      });
     };
     if (document.visibilityState === "visible") requestAnimationFrame(bump);
     else window.setTimeout(bump, 500); // there are no frames while nobody looks
   }
 
+  #beat(): void {
+    const now = Date.now();
+    if (now - this.#beatAt >= PULSE_MS) {
+      this.#beatAt = now;
+      this.pulse.value += 1;
+    } else if (this.#beating === undefined) {
+      this.#beating = window.setTimeout(() => {
+        this.#beating = undefined;
+        this.#beat();
+      }, PULSE_MS - (now - this.#beatAt));
+    }
+  }
+
   #arrived(envelope: Envelope): void {
     this.space.apply({ is: "envelope", envelope, at: Date.now() });
-    if (envelope.kind === "mcp/proposal" || envelope.kind === "system/welcome") this.#lookUpTools();
+    if (envelope.kind === "mcp/proposal") this.#lookUpTool(this.space.proposals.get(envelope.id));
+    else if (envelope.kind === "system/welcome") this.#lookUpTools();
     if (/^(capability|space)\//.test(envelope.kind)) this.#refreshSoon();
     if (envelope.kind === "space/invite-ack" && envelope.from === GATEWAY) this.invited.value = envelope;
     if (envelope.kind === "mcp/proposal") this.#notify(envelope.id);
@@ -250,16 +274,19 @@ export class Desk {
 
   /** A proposal says little without what its tool is; who is to carry it out is asked once. */
   #lookUpTools(): void {
-    for (const proposal of this.space.waiting.slice(0, 50)) {
-      const tool = toolOf(proposal);
-      for (const target of tool === null ? [] : proposal.to) {
-        if (this.#asked.has(target) || this.space.tools.get(target, tool ?? "") !== undefined) continue;
-        if (this.space.participants.get(target)?.here !== true) continue;
-        const draft = { kind: "mcp/request", to: [target], payload: { jsonrpc: "2.0", id: 1, method: "tools/list" } };
-        if (!this.may(draft)) continue;
-        this.#asked.add(target);
-        void this.#connection?.send(draft).catch(() => this.#asked.delete(target));
-      }
+    for (const proposal of this.space.waiting.slice(0, 50)) this.#lookUpTool(proposal);
+  }
+
+  #lookUpTool(proposal: Proposal | undefined): void {
+    const tool = proposal === undefined ? null : toolOf(proposal);
+    if (proposal === undefined || tool === null || !this.space.waitsForMe(proposal)) return;
+    for (const target of proposal.to.slice(0, 8)) {
+      if (this.#asked.has(target) || this.space.tools.get(target, tool) !== undefined) continue;
+      if (this.space.participants.get(target)?.here !== true) continue;
+      const draft = { kind: "mcp/request", to: [target], payload: { jsonrpc: "2.0", id: 1, method: "tools/list" } };
+      if (!this.may(draft)) continue;
+      this.#asked.add(target);
+      void this.#connection?.send(draft).catch(() => this.#asked.delete(target));
     }
   }
 
@@ -279,10 +306,10 @@ export function useDesk(): Desk {
   return desk;
 }
 
-/** The same, for who shows what changes in place: drawn anew, at most once a frame, whenever something came. */
+/** The same, for who shows what changes in place: drawn anew when something came. */
 export function useLive(): Desk {
   const desk = useDesk();
-  desk.version.value;
+  desk.pulse.value;
   return desk;
 }
 

@@ -8,20 +8,21 @@ import { useDesk } from "./desk";
 export function DialogBox({ title, wide, children }: { title: string; wide?: boolean; children: ComponentChildren }) {
   const desk = useDesk();
   const box = useRef<HTMLDialogElement>(null);
-  const mine = useRef(desk.dialog.peek()).current;
+  const isHere = useRef(true);
   useEffect(() => {
     const element = box.current;
     const before = document.activeElement;
     if (element !== null && !element.open) element.showModal();
     element?.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => {
+      isHere.current = false;
       element?.close();
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
-  // Browsers tell of a closed dialog later, when another may be open already.
+  // Browsers tell of a closed dialog later, when another may be open in its place.
   const close = (): void => {
-    if (desk.dialog.value === mine) desk.dialog.value = null;
+    if (isHere.current) desk.dialog.value = null;
   };
   return (
     <dialog ref={box} class={wide === true ? "wide" : ""} aria-labelledby="dialog-title" onClose={close} onCancel={close}>

@@ -20,12 +20,11 @@ interface Entry {
   fault: string | null;
 }
 
-export function EditDialog({ id }: { id: string }) {
+export function EditDialog({ id, to }: { id: string; to: string[] }) {
   const desk = useLive();
   const proposal = desk.space.proposals.get(id);
   const tool = proposal === undefined ? null : toolOf(proposal);
-  const targets = proposal === undefined ? [] : desk.space.targetsOf(proposal);
-  const known = tool === null ? undefined : desk.space.tools.get(targets[0] ?? "", tool);
+  const known = tool === null ? undefined : desk.space.tools.get(to[0] ?? "", tool);
   const schema = known?.schema ?? {};
   const was = proposal === undefined ? {} : argumentsOf(proposal);
   const entries = useSignal<Record<string, Entry>>(begin(schema, was));
@@ -42,9 +41,8 @@ export function EditDialog({ id }: { id: string }) {
     event.preventDefault();
     if (unread || wrong.length > 0 || !open) return;
     desk.dialog.value = null;
-    const to = proposal.to.length === 0 ? { to: targets.slice(0, 1) } : {};
     const changed = changes.length > 0 ? { params: { ...proposal.params, arguments: values } } : {};
-    desk.decisions.decide([id], { is: "approve", ...changed, ...to });
+    desk.decisions.decide([id], { is: "approve", ...changed, to });
   };
   const write = (name: string, entry: Entry): void => {
     entries.value = { ...entries.value, [name]: entry };

@@ -37,7 +37,7 @@ function suggestions(space: Space, participant: string): Suggestion[] {
     if (!found.has(key)) found.set(key, { key, why: "proposed it", capability });
   }
   for (const refusal of space.participants.get(participant)?.refusals.toReversed() ?? []) {
-    const capability = refusal.lacked === null ? null : fromShort(refusal.lacked);
+    const capability = fromShort(refusal.lacked ?? refusal.kind ?? "");
     if (capability !== null) found.set(JSON.stringify(capability), { key: JSON.stringify(capability), why: "was refused it", capability });
   }
   return [...found.values()].slice(0, 12);

@@ -68,7 +68,7 @@ function move(desk: Desk, by: number): void {
 function approve(desk: Desk): void {
   const ready = desk.decisions.aimed.filter((id) => {
     const proposal = desk.space.proposals.get(id);
-    return proposal !== undefined && proposal.to.length > 0 && desk.space.mayApprove(proposal);
+    return proposal !== undefined && desk.decisions.targets(proposal).length > 0 && desk.space.mayApprove(proposal);
   });
   if (ready.length > 0) desk.decisions.decide(ready, { is: "approve" });
   else if (desk.decisions.aimed.length > 0) desk.tell("Say first who is to do it, or reject it: you may not do it as it is.");
@@ -76,7 +76,11 @@ function approve(desk: Desk): void {
 
 function edit(desk: Desk): void {
   const [id] = desk.decisions.aimed;
-  if (id !== undefined) desk.dialog.value = { is: "edit", proposal: id };
+  const proposal = desk.space.proposals.get(id ?? "");
+  if (proposal === undefined) return;
+  const to = desk.decisions.targets(proposal);
+  if (to.length > 0 && desk.space.mayApprove(proposal)) desk.dialog.value = { is: "edit", proposal: proposal.id, to };
+  else desk.tell("Say first who is to do it, or reject it: you may not do it as it is.");
 }
 
 function reject(desk: Desk): void {

@@ -54,7 +54,6 @@ function Person({ one }: { one: Participant }) {
           <Who id={one.id} />
           <span class="doing">{doing(one, paused, now)}</span>
         </summary>
-        <Tokens one={one} />
         {isOpen.value && (
           <div class="person-inside">
             <h3>May</h3>
@@ -82,6 +81,7 @@ function Person({ one }: { one: Participant }) {
           </div>
         )}
       </details>
+      <Tokens one={one} />
     </li>
   );
 }

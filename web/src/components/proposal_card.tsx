@@ -1,8 +1,9 @@
 /** One proposal that waits: who, what, with which arguments, why, and what was decided before. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 
+import { digest } from "../space/digest";
 import { objectIn, textIn } from "../space/fields";
 import { type Proposal, argumentsOf, isOpen, statusOf, toolOf } from "../space/proposals";
 import type { Tool } from "../space/tools";
@@ -74,8 +75,22 @@ function Inside({ proposal }: { proposal: Proposal }) {
           <JsonTree value={offered[0].schema} open={2} />
         </details>
       )}
+      <Digest proposal={proposal} />
       <Deciding proposal={proposal} />
     </div>
+  );
+}
+
+/** What identifies exactly this operation: the same here, in the terminal and in the audit. */
+export function Digest({ proposal }: { proposal: Proposal }) {
+  const { space } = useLive();
+  const tool = toolOf(proposal);
+  const schema = tool === null || proposal.to.length !== 1 ? null : (space.tools.get(proposal.to[0] ?? "", tool)?.schema ?? null);
+  const whole = useMemo(() => digest(proposal.to, proposal.method, proposal.params, schema), [proposal, schema]);
+  return (
+    <p class="dim digest" title={whole ?? undefined}>
+      digest <code>{whole === null ? "none: it has no canonical form" : whole.slice(0, 16)}</code>
+    </p>
   );
 }
 
@@ -249,7 +264,7 @@ function Deciding({ proposal }: { proposal: Proposal }) {
         >
           Approve <kbd>a</kbd>
         </button>
-        <button type="button" disabled={!mayApprove || toolOf(proposal) === null || (needsTarget && chosen === undefined)} onClick={() => (desk.dialog.value = { is: "edit", proposal: proposal.id })}>
+        <button type="button" disabled={!mayApprove || toolOf(proposal) === null || (needsTarget && chosen === undefined)} onClick={() => (desk.dialog.value = { is: "edit", proposal: proposal.id, to: proposal.to.length > 0 || chosen === undefined ? proposal.to : [chosen] })}>
           Edit… <kbd>e</kbd>
         </button>
         <button type="button" class="reject" disabled={!space.mayReject(proposal)} onClick={() => (desk.dialog.value = { is: "reject", proposals: [proposal.id] })}>

@@ -94,7 +94,7 @@ function ChatSaid({ row: { envelope }, space }: Inside) {
           to <Whom ids={envelope.to ?? []} />:{" "}
         </span>
       )}
-      {formatted ? <Markdown text={text} of={envelope} /> : <LongText text={text} first={1_500} />}
+      {formatted ? <Markdown text={text} of={envelope} /> : <LongText text={text} first={800} />}
       {chat !== undefined && chat.acknowledged.size > 0 && (
         <small class="dim"> ✓ {[...chat.acknowledged].slice(0, 5).map(([who, how]) => `${how} by ${who}`).map((said) => visible(said, 60)).join(", ")}</small>
       )}
@@ -197,7 +197,8 @@ function ReasoningSaid({ row: { envelope }, space }: Inside) {
         <summary>
           {active ? "is thinking" : reasoning.cancel === null ? "thought" : "was stopped thinking"}:{" "}
           <Words text={textIn(envelope.payload?.message) ?? ""} most={300} />{" "}
-          <small class="dim">{reasoning.thoughtsInAll} thoughts{active ? "" : `, ${lasting((reasoning.endedAt ?? 0) - reasoning.at)}`}</small>
+          <small class="dim">{reasoning.thoughtsInAll === 1 ? "1 thought" : `${reasoning.thoughtsInAll} thoughts`}
+            {active ? "" : `, ${lasting((reasoning.endedAt ?? 0) - reasoning.at)}`}</small>
         </summary>
         {isOpen.value && (
           <ol class="thoughts">

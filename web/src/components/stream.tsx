@@ -13,7 +13,8 @@ const KINDS = ["chat", "mcp", "mcp/proposal", "mcp/request", "reasoning", "strea
 const TYPING_MS = 200;
 
 export function Stream() {
-  const desk = useLive();
+  const desk = useDesk();
+  desk.version.value;
   const past = desk.past.value;
   const space = past ?? desk.space;
   const following = useSignal(true);
@@ -56,7 +57,7 @@ export function Stream() {
 }
 
 function Filters() {
-  const desk = useDesk();
+  const desk = useLive();
   const filter = desk.filter.value;
   const timer = useRef<number | undefined>(undefined);
   const set = (change: Partial<typeof filter>): void => {

@@ -23,6 +23,7 @@ interface Props {
 
 export function StreamList({ rows, space, following, onTop }: Props) {
   const desk = useDesk();
+  desk.version.value;
   const box = useRef<HTMLDivElement>(null);
   const scroll = useSignal({ top: 0, height: 600 });
   const layout = useRef(new Layout()).current;
@@ -47,16 +48,18 @@ export function StreamList({ rows, space, following, onTop }: Props) {
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null) return;
-    const firstSeen = heights.rowAt(element.scrollTop);
+    const firstSeen = following.value ? first : heights.rowAt(element.scrollTop);
     let [above, changed] = [0, 0];
-    for (const child of element.querySelectorAll<HTMLElement>("[data-key]")) {
+    const drawn = element.querySelector<HTMLElement>(".rows-shown")?.offsetHeight ?? 0;
+    const asKnown = Math.abs(drawn - (heights.offset(last) - heights.offset(first))) < 1;
+    for (const child of asKnown ? [] : element.querySelectorAll<HTMLElement>("[data-key]")) {
       const at = layout.indexOf(Number(child.dataset["key"]));
       const change = layout.measure(at, child.offsetHeight);
       changed += Math.abs(change);
       if (at < firstSeen) above += change;
     }
     if (following.value) {
-      if (element.scrollTop + element.clientHeight < element.scrollHeight - 1) element.scrollTop = element.scrollHeight;
+      element.scrollTop = total + element.clientHeight;
     } else if (above !== 0) element.scrollTop += above;
     if (changed > 0.5) scroll.value = { top: element.scrollTop, height: element.clientHeight };
   });
@@ -77,7 +80,9 @@ export function StreamList({ rows, space, following, onTop }: Props) {
   const scrolled = (): void => {
     const element = box.current;
     if (element === null) return;
-    following.value = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX;
+    const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX;
+    if (atEnd && following.value) return; // that was us, and all is drawn
+    following.value = atEnd;
     scroll.value = { top: element.scrollTop, height: element.clientHeight };
     if (element.scrollTop < NEAR_TOP_PX) onTop?.();
   };
@@ -103,11 +108,13 @@ class Layout {
   #rows: Row[] = [];
   #firstKey = 0;
   #known = new Map<Row, number>();
+  /** Rows of one kind are often as high as the last one was. */
+  #usual = new Map<string, number>();
 
   follow(rows: Row[]): void {
     const known = (at: number): number | undefined => {
       const row = rows[at];
-      return row === undefined ? undefined : this.#known.get(row);
+      return row === undefined ? undefined : (this.#known.get(row) ?? this.#usual.get(row.envelope.kind));
     };
     if (rows !== this.#rows || (rows[0]?.key ?? 0) !== this.#firstKey || rows.length < this.heights.length) {
       if (this.#known.size > rows.length + 5_000) this.#known = new Map(rows.filter((row) => this.#known.has(row)).map((row) => [row, this.#known.get(row) ?? GUESS]));
@@ -134,6 +141,7 @@ class Layout {
     const row = this.#rows[at];
     if (row === undefined || height === 0) return 0;
     this.#known.set(row, height);
+    if (this.#usual.size < 100) this.#usual.set(row.envelope.kind, height);
     return this.heights.measure(at, height);
   }
 }

@@ -33,7 +33,7 @@ const LANES_MAX = 40;
 
 export function Timeline() {
   const desk = useLive();
-  const span = useSignal(1);
+  const chosen = useSignal<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useSignal(800);
   useLayoutEffect(() => {
@@ -44,7 +44,10 @@ export function Timeline() {
     return () => observer.disconnect();
   }, []);
   const space = desk.past.value ?? desk.space;
-  const ms = SPANS[span.value]?.[1] ?? 300_000;
+  const first = space.rows.list[0]?.at ?? desk.now.value;
+  const fitting = SPANS.findIndex(([, ms]) => ms > desk.now.value - first);
+  const span = chosen.value ?? (fitting < 0 ? SPANS.length - 2 : fitting);
+  const ms = SPANS[span]?.[1] ?? 300_000;
   const last = space.rows.list.at(-1)?.at ?? desk.now.value;
   const end = desk.past.value === null ? Math.max(desk.now.value, last) : last + 1000;
   const begin = end - ms;
@@ -56,7 +59,7 @@ export function Timeline() {
         <h2 id="timeline-title">Timeline</h2>
         <label>
           the last{" "}
-          <select value={String(span.value)} onChange={(event) => (span.value = Number(event.currentTarget.value))}>
+          <select value={String(span)} onChange={(event) => (chosen.value = Number(event.currentTarget.value))}>
             {SPANS.map(([words], at) => (
               <option key={words} value={String(at)}>
                 {words}

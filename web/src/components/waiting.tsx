@@ -9,6 +9,7 @@ import { useDesk } from "./desk";
 import { ProposalCard } from "./proposal_card";
 
 const SHOWN_MAX = 60;
+const EACH_MAX = 20;
 const KEPT_MS = 6_000;
 /** What somebody is reading stays longer. */
 const READ_MS = 20_000;
@@ -18,9 +19,22 @@ export function useListed(): Proposal[] {
   const desk = useDesk();
   const { decisions, space } = desk;
   const kept = decisions.kept.value.map((id) => space.proposals.get(id)).filter((found) => found !== undefined);
-  const waiting = desk.waiting.value.slice(0, SHOWN_MAX);
+  const waiting = fairly(desk.waiting.value);
   const all = new Map([...waiting, ...kept].map((proposal) => [proposal.id, proposal]));
   return [...all.values()].sort((one, other) => one.at - other.at);
+}
+
+/** Where there are too many to show, nobody's hide another's. */
+function fairly(waiting: Proposal[]): Proposal[] {
+  if (waiting.length <= SHOWN_MAX) return waiting;
+  const counts = new Map<string, number>();
+  return waiting
+    .filter(({ proposer }) => {
+      const before = counts.get(proposer) ?? 0;
+      counts.set(proposer, before + 1);
+      return before < EACH_MAX;
+    })
+    .slice(0, SHOWN_MAX);
 }
 
 export function Waiting() {
@@ -77,7 +91,7 @@ export function Waiting() {
         {listed.map((proposal) => (
           <ProposalCard key={proposal.id} proposal={proposal} />
         ))}
-        {waiting.length > SHOWN_MAX && <p class="dim pad">and {count(waiting.length - SHOWN_MAX)} more after these</p>}
+        {waiting.length > listed.length && <p class="dim pad">and {count(waiting.length - listed.length)} more after these</p>}
         {listed.length === 0 && <Nothing />}
       </div>
       <Undo />

@@ -85,7 +85,7 @@ function Dialogs() {
     case "chain":
       return <ChainDialog id={dialog.proposal} />;
     case "edit":
-      return <EditDialog id={dialog.proposal} />;
+      return <EditDialog id={dialog.proposal} to={dialog.to} />;
     case "reject":
       return <RejectDialog proposals={dialog.proposals} />;
     case "control":

@@ -63,6 +63,7 @@ export interface Proposal {
 }
 
 const KEPT_MAX = 4_000;
+const SLACK = 200;
 const SAID_MAX = 64;
 const NAMED_MAX = 4;
 const WORDS_MAX = 4_096;
@@ -208,12 +209,26 @@ export class Proposals {
     this.#about.set(about, [...(this.#about.get(about) ?? []), proposal]);
   }
 
+  /** Those that are settled go first, oldest first; then the oldest of whoever has the most: nobody drowns another's. */
   #shrink(): void {
-    if (this.all.size <= KEPT_MAX) return;
-    const oldest = [...this.all.values()].find((proposal) => !isOpen(proposal)) ?? [...this.all.values()][0];
-    if (oldest === undefined) return;
-    this.all.delete(oldest.id);
-    for (const said of [...oldest.rejections, ...oldest.fulfilments]) this.#about.delete(said.id);
+    if (this.all.size <= KEPT_MAX + SLACK) return;
+    const open = new Map<string, Proposal[]>();
+    for (const proposal of this.all.values()) {
+      if (this.all.size <= KEPT_MAX) return;
+      if (!isOpen(proposal)) this.#drop(proposal);
+      else if (!open.get(proposal.proposer)?.push(proposal)) open.set(proposal.proposer, [proposal]);
+    }
+    while (this.all.size > KEPT_MAX) {
+      const most = [...open.values()].reduce((one, other) => (other.length > one.length ? other : one), []);
+      const oldest = most.shift();
+      if (oldest === undefined) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(proposal: Proposal): void {
+    this.all.delete(proposal.id);
+    for (const said of [...proposal.rejections, ...proposal.fulfilments]) this.#about.delete(said.id);
   }
 }
 

@@ -16,7 +16,8 @@ export interface Reasoning {
 
 const THOUGHTS_MAX = 500;
 const REASONINGS_MAX = 2_000;
-const CHATS_MAX = 2_000;
+const CHATS_MAX = 100_000;
+const UNSETTLED_MAX = 500;
 
 export class Reasonings {
   #all = new Map<string, Reasoning>();
@@ -92,6 +93,7 @@ export interface Chat {
 export class Chats {
   me = "";
   #all = new Map<string, Chat>();
+  #unsettled = new Map<string, Chat>();
 
   get(id: string): Chat | undefined {
     return this.#all.get(id);
@@ -99,12 +101,12 @@ export class Chats {
 
   /** What others said to me or to all, neither acknowledged by me nor cancelled; oldest first. */
   get waiting(): Chat[] {
-    return [...this.#all.values()].filter((chat) => this.#waits(chat));
+    return [...this.#unsettled.values()].filter((chat) => this.#waits(chat));
   }
 
   /** What I said that nobody acknowledged and I did not cancel. */
   get unheard(): Chat[] {
-    return [...this.#all.values()].filter(
+    return [...this.#unsettled.values()].filter(
       (chat) => chat.envelope.from === this.me && chat.cancelled === null && !isHeard(chat),
     );
   }
@@ -114,6 +116,7 @@ export class Chats {
     if (envelope.kind !== "chat/acknowledge" && envelope.kind !== "chat/cancel") return null;
     const chat = this.#all.get(envelope.correlation_id?.[0] ?? "");
     if (chat === undefined) return null;
+    if (envelope.kind === "chat/cancel" || envelope.from === this.me) this.#unsettled.delete(chat.envelope.id);
     if (envelope.kind === "chat/cancel") chat.cancelled ??= envelope;
     else if (chat.acknowledged.size < 256) chat.acknowledged.set(envelope.from, textIn(envelope.payload?.status) ?? "received");
     return chat;
@@ -122,7 +125,9 @@ export class Chats {
   #say(envelope: Envelope, at: number): Chat {
     const chat: Chat = { envelope, at, acknowledged: new Map(), cancelled: null };
     this.#all.set(envelope.id, chat);
+    this.#unsettled.set(envelope.id, chat);
     if (this.#all.size > CHATS_MAX) this.#all.delete(this.#all.keys().next().value ?? "");
+    if (this.#unsettled.size > UNSETTLED_MAX) this.#unsettled.delete(this.#unsettled.keys().next().value ?? "");
     return chat;
   }
 
