@@ -18,7 +18,7 @@ _SECRETIVE = re.compile(r"(?i)(key|token|secret|password|passwd)[^/]*=?|^sk-|^gh
 _KEYS: Final = ("mcpServers", "servers", "mcp_servers")
 _CAPABILITIES: Final = (
     "participant/status",
-    "mcp/request:notifications/*",
+    "mcp/request:notifications/**",
     "mcp/request:elicitation/create",
 )
 

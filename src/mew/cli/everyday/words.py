@@ -56,6 +56,7 @@ _METHODS: Final = {
     "prompts/get": ("get the prompt", "of any name"),
     "prompts/*": ("list and get prompts", ""),
     "notifications/*": ("send MCP notifications", ""),
+    "notifications/**": ("send MCP notifications", ""),
 }
 
 
