@@ -106,7 +106,7 @@ def test_whom_means_the_whole_name(tmp_path: Path) -> None:
         ("edited-request", ["edited-request"]),
         ("edited-req", ["edited-request"]),
         ("edited", ["edited-proposal", "edited-request", "edited-response"]),
-        ("edite", []),
+        ("edi", []),
         ("no such id", []),
         ("7", ["edited-proposal"]),
         ("27", ["revoke-old"]),

@@ -214,8 +214,8 @@ def test_of_several_that_it_may_be_all_are_shown(home: Path) -> None:
     ("written", "why"),
     [
         ("nosuchid", "no envelope whose id begins with 'nosuchid'"),
-        ("abc", "write 6 characters at least"),
-        ("12345", "no envelope '12345'"),
+        ("abc", "write 4 characters at least"),
+        ("123", "no envelope '123'"),
     ],
 )
 def test_an_id_that_is_not_there(home: Path, written: str, why: str) -> None:
