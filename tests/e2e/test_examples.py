@@ -105,10 +105,20 @@ class Program:
 async def running(desk: Gateway, example: str, who: str, *args: str | Path) -> AsyncIterator[Program]:
     """As a newcomer starts it, and ends it with Ctrl-C."""
     script, token = EXAMPLES / f"{example}.py", tokens(desk) / f"{who}.token"
-    command = map(str, (script, desk.ws_url, "desk", token, *args))
+    where = () if script.is_symlink() else (desk.ws_url, "desk", token)
+    started = {
+        "MEW_GATEWAY": desk.ws_url,
+        "MEW_SPACE": "desk",
+        "MEW_TOKEN_FILE": str(token),
+    }  # as by `mew up`
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *command, stdin=pipe, stdout=pipe, stderr=pipe
+        sys.executable,
+        *map(str, (script, *where, *args)),
+        env=os.environ | started,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
     )
     program = Program(process)
     try:

@@ -13,6 +13,7 @@ from mew.protocol.kinds import Chat
 APPROVALS_TO_LEARN = 3
 orchestrator = mew.Participant("orchestrator")
 approved: Counter[object] = Counter()
+asked: dict[str, str] = {}  # what was asked about which proposal
 supervisor = ""
 
 
@@ -25,7 +26,8 @@ async def proposed(proposal: mew.Review) -> None:
     if approved[sort_of(proposal)] >= APPROVALS_TO_LEARN and not proposal.changed:
         await carry_out(proposal, "as always")
     else:
-        await orchestrator.client.chat(proposal.preview(), to=[supervisor], about=proposal.id)
+        question = await orchestrator.client.chat(proposal.preview(), to=[supervisor], about=proposal.id)
+        asked[question.id] = proposal.id
 
 
 @orchestrator.on("chat")
@@ -33,7 +35,7 @@ async def decided(said: mew.Envelope, chat: Chat) -> None:
     verdict = chat.text.strip().lower()
     if said.sender != supervisor or verdict not in ("approve", "reject"):
         return
-    for proposal in [orchestrator.client.review(about) for about in said.correlation_id]:
+    for proposal in [orchestrator.client.review(asked.get(about, about)) for about in said.correlation_id]:
         if verdict == "approve":
             approved[sort_of(proposal)] += 1
             await carry_out(proposal, f"as {supervisor} said")
