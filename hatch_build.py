@@ -1,14 +1,18 @@
-"""Builds the page from `web/` into `src/mew/page/static`, with node from PyPI, when the package is built or installed.
+"""What is made when the package is built or installed: the page, and the compiled part where there is a compiler.
 
-By hand: `python hatch_build.py`. It does nothing while `web/` is as it was when the page was last built.
+The page comes from `web/` with node from PyPI and goes into `src/mew/page/static`; the compiled part is
+`src/mew/_compiled.c`, without which everything works, slower. By hand: `python hatch_build.py`. It does nothing while
+the sources are as they were the last time.
 """
 
 import gzip
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +33,7 @@ class CannotBuild(Exception):
     """Why there is no page, in a sentence."""
 
 
-class PageBuildHook(BuildHookInterface[Any]):
+class BuildHook(BuildHookInterface[Any]):
     """What hatchling calls before it packs a wheel, be it one that points at this folder (`pip install -e`)."""
 
     PLUGIN_NAME = "custom"
@@ -41,6 +45,9 @@ class PageBuildHook(BuildHookInterface[Any]):
             build_page(Path(self.root), self.app.display_info)
         except CannotBuild as error:
             self.app.abort(str(error))
+        if build_compiled(Path(self.root), self.app.display_info) is not None and version == "standard":
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
 
 
 def build_page(root: Path, say: Say) -> bool:
@@ -70,6 +77,41 @@ def build_page(root: Path, say: Say) -> bool:
         built.replace(static)
     say(f"Built the page: {packed_bytes(static) / 1000:.0f} KB as it is sent")
     return True
+
+
+def build_compiled(root: Path, say: Say) -> Path | None:
+    """Compile the part that may be, unless it is there as its source has it now; None where that cannot be done."""
+    source = root / "src" / "mew" / "_compiled.c"
+    made = source.with_name(f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}")
+    if made.exists() and made.stat().st_mtime > source.stat().st_mtime:
+        return made
+    made.unlink(missing_ok=True)  # one of another source would be worse than none
+    compiler, include = _compiler(), sysconfig.get_path("include")
+    if compiler is None or not Path(include, "Python.h").exists():
+        what = "a C compiler" if compiler is None else "Python's header files (python3-dev)"
+        say(f"mew will run without its compiled part, slower: {what} was not found")
+        return None
+    as_module = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
+    half = made.with_suffix(".half")
+    command = [*compiler, "-O3", "-Wall", "-fPIC", *as_module, f"-I{include}", str(source), "-o", str(half)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_S, check=False)
+    if done.returncode:
+        say(
+            f"mew will run without its compiled part, slower: {compiler[0]} failed: {done.stderr.strip()[-500:]}"
+        )
+        return None
+    half.replace(made)  # whoever runs it goes on with the one before
+    say(f"Compiled {source.name}")
+    return made
+
+
+def _compiler() -> list[str] | None:
+    """As the environment says, as Python was built, or whichever there is."""
+    if sys.platform == "win32":
+        return None  # nobody has tried
+    named = [os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]
+    commands = [shlex.split(name) for name in named if name]
+    return next((command for command in commands if shutil.which(command[0])), None)
 
 
 def fingerprint(source: Path) -> str:
@@ -153,5 +195,6 @@ if __name__ == "__main__":
     try:
         install(ROOT / "web", tell)  # what checks and tests it, too
         build_page(ROOT, tell)
+        build_compiled(ROOT, tell)
     except CannotBuild as error:
         sys.exit(str(error))

@@ -29,13 +29,13 @@ from mew.gateway.rate import Bucket
 from mew.gateway.room import Room
 from mew.gateway.settings import Limits
 from mew.gateway.shapes import EnvelopesQuery, InvalidQuery, read_query
+from mew.gateway.websocket import Opcode
 from mew.log.memory import MemoryLog
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
-from mew.protocol.errors import CloseCode, Refusal
-from mew.protocol.frames import MARK
+from mew.protocol.errors import CloseCode
 from mew.space import Connection as ConnectionId
-from mew.space import Refused, Rules
+from mew.space import Rules
 
 __all__ = ["Space"]
 
@@ -182,6 +182,7 @@ class _Visitor:
         self.id = ConnectionId(uuid.uuid4().hex)
         self.who = who
         self.after = after
+        self.closed = False
         self.bucket = Bucket(limits.envelopes_per_second, limits.burst)
         self.patience = Bucket(limits.envelopes_per_second, limits.burst)
         self.outbox = Outbox(_Unframed(link), limits.outbox_bytes, self._fell_behind)
@@ -189,18 +190,14 @@ class _Visitor:
         self._link = link
 
     def receive(self, message: bytes, *, text: bool) -> None:
-        if message[:1] == MARK:
-            self._room.receive_frame(self, message, text=text)
-        elif text:
-            self._room.receive(self, message)
-        else:
-            self._room.turn_away(self, Refused(Refusal.MALFORMED, "an envelope travels as text"))
+        self._room.inbox.put(self, Opcode.TEXT if text else Opcode.BINARY, message)
 
     def left(self) -> None:
         self.outbox.stop()
         self._room.depart(self)
 
-    def close(self, code: CloseCode, reason: str) -> None:
+    def close(self, code: int, reason: str) -> None:
+        self.closed = True
         self.outbox.stop()
         self._link.end(code, reason)
 

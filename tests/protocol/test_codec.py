@@ -1,6 +1,7 @@
 """The codec against design §3.5: what is an envelope, what is not, and that all read what was checked."""
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from time import process_time
@@ -11,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
+from mew.protocol import codec
 from mew.protocol.capability.values import Repeated
 from mew.protocol.codec import decode, encode, envelope_id_in
 from mew.protocol.envelope import Envelope
@@ -19,6 +21,17 @@ from mew.protocol.json import decode_json, decode_payload, encode_json
 from mew.protocol.kinds import Chat, Grant, StreamRequest
 
 HEADER: dict[str, Any] = {"protocol": "mew/v0.4", "id": "e1", "from": "ann", "kind": "chat"}
+
+
+@pytest.fixture(autouse=True, scope="module", params=["compiled", "in Python"])
+def as_built(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything here holds with the compiled part and without it."""
+    if request.param == "compiled":
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "is_plain", None)
+        yield
 
 
 def written(**fields: Any) -> bytes:

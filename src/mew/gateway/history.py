@@ -203,8 +203,9 @@ class History:
 
     def _drop_oldest(self) -> None:
         oldest = self._records.popleft()
-        self._bytes -= _weight(oldest)
-        self._bytes_dropped += _weight(oldest)
+        weight = _weight(oldest)
+        self._bytes -= weight
+        self._bytes_dropped += weight
         self._dropped_at = oldest.at
         self._gone_of_it = self._gone_of_it + 1 if oldest.seq == self._gone else 1
         self._gone = oldest.seq

@@ -31,6 +31,21 @@ _NOT_RECORDED: Final = frozenset({Refusal.RATE_LIMITED, Refusal.DUPLICATE_ID})
 class Intake:
     """Settles what is random or timed and appends; the space's answer at the entry's place is what counts."""
 
+    __slots__ = (
+        "_at",
+        "_log",
+        "_loop",
+        "_now",
+        "_space",
+        "_tokens",
+        "_trace",
+        "_turn_s",
+        "_violations",
+        "appended",
+        "applied",
+        "unsettled",
+    )
+
     def __init__(
         self,
         space: Space,
@@ -73,15 +88,16 @@ class Intake:
         if wait_s:
             return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
         at = self._at if turn_s == self._turn_s else self._look_at_clock(turn_s)
-        if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
-            refused = self._space.refusal(at, envelope, lenient=lenient)
-            if refused is not None:
-                return refused
         token_hash = ""
-        if envelope.kind in CHANGING_KINDS:
-            self.unsettled += 1
-            if envelope.kind == Kind.INVITE:
-                token_hash = self._make_token()
+        if self.unsettled or lenient or not self._space.is_plain(envelope):
+            if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
+                refused = self._space.refusal(at, envelope, lenient=lenient)
+                if refused is not None:
+                    return refused
+            if envelope.kind in CHANGING_KINDS:
+                self.unsettled += 1
+                if envelope.kind == Kind.INVITE:
+                    token_hash = self._make_token()
         self._log.append(at, Sent(envelope, raw, connection, lenient, token_hash))
         self.appended += 1
         return None

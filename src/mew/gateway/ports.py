@@ -6,7 +6,6 @@ from typing import Protocol
 from msgspec import Struct
 
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
-from mew.protocol.errors import CloseCode
 from mew.space import Connection
 
 from .outbox import Outbox
@@ -38,8 +37,10 @@ class Guest(Protocol):
     patience: Bucket
     after: EnvelopeId | None
     lenient: bool
+    closed: bool
+    """Nothing more is heard from it, or said to it."""
 
-    def close(self, code: CloseCode, reason: str) -> None:
+    def close(self, code: int, reason: str) -> None:
         """Say goodbye and close, without waiting for it."""
 
 

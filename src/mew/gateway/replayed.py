@@ -20,6 +20,7 @@ from mew.log.memory import MemoryLog
 from mew.protocol.codec import envelope_id_in
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import Refusal
+from mew.protocol.frames import MARK
 from mew.protocol.json import encode_json
 from mew.space import Answer, Configured, Entry, Event, Refused, Rules, Sent, TimePassed
 from mew.space.presence import welcome
@@ -137,12 +138,12 @@ class _ReplayedRoom(Room):
         self._answer(here, Answer(guest.who, greeting, guest.id))
         self.flush()
 
-    def receive(self, guest: Guest, received: bytes) -> None:
-        self.counts.received += 1
-        self.turn_away(guest, _ONLY_WATCHING, envelope_id_in(received))
-
-    def receive_frame(self, guest: Guest, frame: bytes, *, text: bool) -> None:
-        self.turn_away(guest, _ONLY_WATCHING)
+    def _take(self, guest: Guest, _opcode: int, data: bytes) -> None:
+        if data.startswith(MARK):
+            self.turn_away(guest, _ONLY_WATCHING)
+        else:
+            self.counts.received += 1
+            self.turn_away(guest, _ONLY_WATCHING, envelope_id_in(data))
 
     async def inject(self, who: ParticipantId, received: bytes) -> Accepted | Refused:
         self.counts.received += 1

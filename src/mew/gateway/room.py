@@ -12,7 +12,8 @@ from mew.log.base import Log, LogUnavailable
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
 from mew.protocol.envelope import EnvelopeId, ParticipantId
-from mew.protocol.errors import CloseCode, ProtocolError
+from mew.protocol.errors import CloseCode, ProtocolError, Refusal
+from mew.protocol.frames import MARK
 from mew.protocol.kinds import Kind
 from mew.space import (
     Answer,
@@ -37,6 +38,7 @@ from mew.space import (
 from . import answers
 from .admit import admit
 from .archive import Archive
+from .inbox import Inbox
 from .intake import Intake
 from .invitations import Invitations
 from .outbox import Outboxes
@@ -46,10 +48,11 @@ from .relay import Relay
 from .settings import Limits
 from .trace import Trace
 from .waiting import Waiting
-from .websocket import text_frame
+from .websocket import Opcode, text_frame
 
 __all__ = ["Room"]
 
+_TEXT: Final = int(Opcode.TEXT)  # a member of an enum takes longer to look up and compare
 _REPLIES: Final = frozenset(
     {Kind.STREAM_OPEN, Kind.STREAM_WRITE_GRANTED, Kind.STREAM_WRITE_REVOKED, Kind.STREAM_TRANSFERRED}
 )
@@ -91,11 +94,12 @@ class Room:
         self._auditor = auditor
         self._intake = Intake(self.space, log, shell.now, trace, last_at)
         self._outboxes = Outboxes()
+        self.inbox = Inbox(self._take, self.flush)
+        """Where the doors put what connections say."""
         self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)
         self._entering: Waiting[Connection, None] = Waiting()
         self._injected: Waiting[str, Accepted | Refused] = Waiting()
         self._relay = Relay(self.space, self._intake, self._outboxes, self.counts, shell.now, self.turn_away)
-        self._flushing = False
         self._wake: asyncio.TimerHandle | None = None
         self._milestones = Milestones(self.space, self.history, log)
         self.configure(rules, limits)  # first of all
@@ -182,13 +186,22 @@ class Room:
 
     def depart(self, guest: Guest) -> None:
         """The connection is gone."""
+        self.inbox.empty()  # what it said before that
         self._outboxes.remove(guest.id)
         if self.guests.pop(guest.id, None) is not None:
             with suppress(LogUnavailable):  # the room has closed: nobody is left to be told
                 self._intake.append(Left(guest.id))
 
-    def receive(self, guest: Guest, received: bytes) -> None:
-        """An envelope came, or what should be one."""
+    def _take(self, guest: Guest, opcode: int, data: bytes) -> None:
+        """A message came: a stream frame if it begins with its mark, an envelope otherwise."""
+        if data.startswith(MARK):
+            self._relay.take(guest, data, text=opcode == _TEXT, bytes_max=self.limits.frame_bytes)
+        elif opcode == _TEXT:
+            self._take_envelope(guest, data)
+        else:
+            self.turn_away(guest, Refused(Refusal.MALFORMED, "an envelope travels as text, not binary"))
+
+    def _take_envelope(self, guest: Guest, received: bytes) -> None:
         self.counts.received += 1
         try:
             envelope = admit(received, guest.who, bytes_max=self.limits.envelope_bytes)
@@ -202,11 +215,6 @@ class Room:
             return
         if refused is not None:
             self.turn_away(guest, refused, EnvelopeId(envelope.id), envelope.kind)
-
-    def receive_frame(self, guest: Guest, frame: bytes, *, text: bool) -> None:
-        """A stream frame came."""
-        self._relay.take(guest, frame, text=text, bytes_max=self.limits.frame_bytes)
-        self._flush_soon()
 
     async def inject(self, who: ParticipantId, received: bytes) -> Accepted | Refused:
         """An envelope over HTTP (§5.3): the same rules, and an answer once it stands in the order.
@@ -240,18 +248,10 @@ class Room:
         if guest.patience.take(asyncio.get_running_loop().time()):
             self.flush()
             guest.close(CloseCode.FLOODING, "too much of what you send is refused; come back later")
-        self._flush_soon()
 
     def flush(self) -> None:
         """Send what is due, now."""
-        self._flushing = False
         self._outboxes.flush()
-
-    def _flush_soon(self) -> None:
-        """Once for all that comes in this turn of the loop."""
-        if not self._flushing:
-            self._flushing = True
-            asyncio.get_running_loop().call_soon(self.flush)
 
     # What the log says.
 

@@ -27,7 +27,6 @@ __all__ = ["SUBPROTOCOL", "SocketDoor"]
 _log = logging.getLogger(__name__)
 
 SUBPROTOCOL: Final = "mew.v0.4"
-_TEXT: Final = int(Opcode.TEXT)  # a member of an enum takes longer to look up and compare
 _JOIN_BYTES_MAX: Final = 64 << 10
 _ANY_BYTES: Final = (
     1 << 40
@@ -112,7 +111,7 @@ class SocketDoor:
                 message = await wire.first(_JOIN_BYTES_MAX)
                 if message is None:
                     return upgrade
-                join = compat.read_join(message.data)
+                join = compat.read_join(message[1])
                 admission = await self._guard.admit(request, join.token, join.space)
             _check_capacity(admission)
             _check_claim(admission, join)
@@ -166,27 +165,24 @@ class Guest:
         self.room = admission.room
         self.who: ParticipantId = admission.who
         self.after = after
+        self.closed = False
         self.bucket = Bucket(limits.envelopes_per_second, limits.burst)
         self.patience = Bucket(_REFUSED_PER_S, _REFUSED_BURST)
         self.outbox = Outbox(wire.transport, limits.outbox_bytes, self._fell_behind)
         self.wire = wire
 
     def receive(self, opcode: int, data: bytes) -> None:
-        """A message: a stream frame if it begins with its mark, an envelope otherwise."""
-        if data[:1] == MARK:
-            self.room.receive_frame(self, data, text=opcode == _TEXT)
-        elif opcode == _TEXT:
-            self.room.receive(self, data)
-        else:
-            self.room.turn_away(self, Refused(Refusal.MALFORMED, "an envelope travels as text, not binary"))
+        self.room.inbox.put(self, opcode, data)
 
     def broken(self, error: WireError) -> None:
         """The client broke RFC 6455; before it is closed it is told in our words too."""
+        self.room.inbox.empty()
         self.room.turn_away(self, Refused(Refusal.MALFORMED, str(error)))
         self.room.flush()
         self.outbox.stop()
 
-    def close(self, code: CloseCode, reason: str) -> None:
+    def close(self, code: int, reason: str) -> None:
+        self.closed = True
         self.outbox.stop()
         self.wire.close(code, reason)
 

@@ -6,7 +6,9 @@ together. This one returns what the bytes hold, and whoever fed it goes on (see 
 
 from enum import IntEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
+
+from mew.compiled import whole_frames
 
 try:  # aiohttp's masking in C, three times as fast as ours; it promises nothing about it, so we can do without
     from aiohttp._websocket.helpers import websocket_mask
@@ -37,11 +39,8 @@ class Opcode(IntEnum):
     PONG = 0xA
 
 
-class Message(NamedTuple):
-    """A whole message or a control frame; fragments are put together. `CLOSE` holds code and reason."""
-
-    opcode: int
-    data: bytes
+Message: TypeAlias = tuple[int, bytes]
+"""The opcode and the data of a whole message or a control frame; fragments are put together."""
 
 
 class WireError(Exception):
@@ -67,7 +66,6 @@ _KNOWN: Final = frozenset(Opcode)
 _CONTROL_BYTES_MAX: Final = 125
 _HEAD_MIN: Final = 6
 _HEAD_MAX: Final = 14
-_new_tuple: Final = tuple.__new__  # a named tuple's own constructor takes twice as long
 _REFUSED_CLOSE_CODES: Final = frozenset({1004, 1005, 1006, *range(1015, 3000)})
 
 
@@ -98,15 +96,20 @@ class Reader:
             data = bytes(self._held)
             self._held.clear()
         messages: list[Message] = []
+        at = 0
+        if whole_frames is not None and not self._kind:
+            messages, at = whole_frames(data, self.bytes_max)
+            if at == len(data):
+                return messages
         try:
-            self._read(data, messages)
+            self._read(data, at, messages)
         except WireError as error:
             error.before = messages
             raise
         return messages
 
-    def _read(self, data: bytes, messages: list[Message]) -> None:
-        at, end, bytes_max = 0, len(data), self.bytes_max
+    def _read(self, data: bytes, at: int, messages: list[Message]) -> None:
+        end, bytes_max = len(data), self.bytes_max
         while end - at >= 2:
             first, second = data[at], data[at + 1]
             start, length = at + _HEAD_MIN, second & 0x7F
@@ -120,7 +123,7 @@ class Reader:
                 break
             payload = unmask(data[start - 4 : start], data[start:stop])
             if usual and (payload.isascii() or first == _WHOLE_BINARY):
-                messages.append(_new_tuple(Message, (first & 0x0F, payload)))
+                messages.append((first & 0x0F, payload))
             else:
                 self._take(messages, first, payload)
             at = stop
@@ -167,7 +170,7 @@ class Reader:
         if opcode & _CONTROL:
             if opcode == Opcode.CLOSE:
                 _check_close(payload)
-            messages.append(Message(opcode, payload))
+            messages.append((opcode, payload))
             return
         if opcode != Opcode.CONTINUATION:
             self._kind = opcode
@@ -176,7 +179,7 @@ class Reader:
             whole = bytes(self._fragments)
             if self._kind == Opcode.TEXT:
                 _check_text(whole)
-            messages.append(Message(self._kind, whole))
+            messages.append((self._kind, whole))
             self._fragments.clear()
             self._kind = 0
 

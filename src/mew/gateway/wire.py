@@ -58,6 +58,23 @@ class Wire:
     Before `attach` messages wait: nothing is lost, and the client is held back after the first.
     """
 
+    __slots__ = (
+        "_arrived",
+        "_closing",
+        "_early",
+        "_ended",
+        "_failure",
+        "_first_bytes_left",
+        "_listener",
+        "_loop",
+        "_reader",
+        "_turn",
+        "_waiting",
+        "close_code",
+        "heard_s",
+        "transport",
+    )
+
     def __init__(self, request: web.Request, transport: asyncio.Transport, bytes_max: int) -> None:
         self.transport = transport
         self.close_code = _ABNORMAL
@@ -116,8 +133,6 @@ class Wire:
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         self.heard_s = self._loop.time()
-        if not self._arrived.is_set() and self._listener is None:
-            self._first_bytes_left -= len(data)
         try:
             messages = self._reader.feed(data)
         except WireError as error:
@@ -127,10 +142,16 @@ class Wire:
             self._take_turn()
         else:
             self._pass_on(messages)
-        if self._first_bytes_left < 0 and not self._arrived.is_set():
+        if self._listener is None and not self._arrived.is_set():
+            self._count_early(len(data))
+        return False, b""
+
+    def _count_early(self, received: int) -> None:
+        """What comes before the first message is whole is bounded."""
+        self._first_bytes_left -= received
+        if self._first_bytes_left < 0:
             self.close(TOO_BIG, "the first message is too large")
             self._arrived.set()
-        return False, b""
 
     def feed_eof(self) -> None:
         self._closing = True
@@ -166,15 +187,15 @@ class Wire:
     def _pass_on(self, messages: list[Message]) -> None:
         listener = self._listener
         try:
-            for opcode, payload in messages:
+            for opcode, data in messages:
                 if opcode & 0x8:
-                    self._control(opcode, payload)
+                    self._control(opcode, data)
                 elif self._closing:
                     pass
                 elif listener is not None:
-                    listener.receive(opcode, payload)
+                    listener.receive(opcode, data)
                 else:
-                    self._keep(Message(opcode, payload))
+                    self._keep((opcode, data))
         except Exception:
             _log.exception("a message could not be handled")
             self.close(_INTERNAL, "the gateway failed on this message")

@@ -67,6 +67,11 @@ CHANGING_KINDS: Final = frozenset(kind for kind, rule in _RULES.items() if rule.
 class Space:
     """One space, after the log entries applied so far. The same entries give the same space."""
 
+    __slots__ = (
+        "_free",
+        "state",
+    )
+
     def __init__(self, state: SpaceState | None = None) -> None:
         self.state = state if state is not None else SpaceState()
         # By sender, the kinds that need no second look; forgotten whenever something changes.
@@ -122,10 +127,23 @@ class Space:
             return Refused(Refusal.DUPLICATE_ID, f"an envelope {envelope_id!r} was accepted before")
         if envelope_id.startswith(GATEWAY_ID_PREFIX) and is_gateway_id(envelope_id):
             return Refused(Refusal.RESERVED_ID, f"an id like {envelope_id[:64]!r} is the gateway's to give")
-        free = self._free.get(envelope.sender)
-        if free is not None and envelope.kind in free:
+        if envelope.kind in self._free.get(envelope.sender, ()):
             return None
         return self._refusal_of_kind(at, envelope)
+
+    def is_plain(self, envelope: Envelope) -> bool:
+        """Whether this is one of many that its sender may send and that nothing follows from: then `refusal` is None.
+
+        False says nothing: `refusal` does.
+        """
+        free, envelope_id = self._free.get(envelope.sender), envelope.id
+        return (
+            free is not None
+            and envelope.kind in free
+            and envelope_id not in self.state.recent
+            and self.state.expires_next is None
+            and not envelope_id.startswith(GATEWAY_ID_PREFIX)
+        )
 
     def _refusal_of_kind(self, at: datetime, envelope: Envelope) -> Refused | None:
         state = self.state
@@ -174,8 +192,12 @@ class Space:
 
     def _sent(self, entry: Entry, sent: Sent) -> list[Decision]:
         state, envelope, connection = self.state, sent.envelope, sent.connection
+        is_here = connection is None or state.connections.get(connection) == envelope.sender
+        if is_here and self.is_plain(envelope):
+            self._remember(envelope.id, envelope.sender)
+            return [Deliver(envelope, sent.raw, self._receivers(envelope) if envelope.to else None)]
         refused = self.refusal(entry.at, envelope, lenient=sent.lenient)
-        if connection is not None and state.connections.get(connection) != envelope.sender:
+        if not is_here:
             refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
         if refused is not None:
             envelope_id = EnvelopeId(envelope.id)
@@ -188,11 +210,8 @@ class Space:
             ]
         if not sent.lenient or envelope.id not in state.recent:
             # where a lenient sender uses an id again the first stands, so that nobody takes over another's proposal
-            self._remember(EnvelopeId(envelope.id), ParticipantId(envelope.sender))
-        only = None
-        if envelope.to and state.rules.delivery == "addressed":
-            only = tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
-        shown = Deliver(envelope, sent.raw, only)
+            self._remember(envelope.id, envelope.sender)
+        shown = Deliver(envelope, sent.raw, self._receivers(envelope))
         rule = _RULES.get(envelope.kind)
         if rule is None or rule.act is None:
             return [shown]
@@ -209,12 +228,18 @@ class Space:
         if len(free) < _FREE_KINDS_MAX:  # kinds are the sender's to make up
             free.add(kind)
 
-    def _remember(self, envelope_id: EnvelopeId, who: ParticipantId) -> None:
-        recent, order = self.state.recent, self.state.recent_order
-        recent[envelope_id] = who
-        order.append(envelope_id)
-        if len(recent) > RECENT_IDS:
-            del recent[order.popleft()]
+    def _receivers(self, envelope: Envelope) -> tuple[ParticipantId, ...] | None:
+        """Who is shown this; None: everyone."""
+        if not envelope.to or self.state.rules.delivery != "addressed":
+            return None
+        return tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
+
+    def _remember(self, written_id: str, who: str) -> None:
+        envelope_id, state = EnvelopeId(written_id), self.state
+        state.recent[envelope_id] = ParticipantId(who)
+        state.recent_order.append(envelope_id)
+        if len(state.recent) > RECENT_IDS:
+            del state.recent[state.recent_order.popleft()]
 
     def _violation(self, who: ParticipantId, envelope: Envelope) -> Refused:
         if not holdings.is_known(self.state, who):

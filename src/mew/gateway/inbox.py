@@ -1,0 +1,52 @@
+"""What the connections of a room say, gathered over a turn of the loop and taken together.
+
+Sockets become readable in any order. Taken room by room, what they brought finds all that a room needs at hand, and not
+in memory far away for every message anew.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from .ports import Guest
+
+__all__ = ["Inbox"]
+
+_log = logging.getLogger(__name__)
+
+_INTERNAL: Final = 1011  # RFC 6455 §7.4.1
+
+
+class Inbox:
+    """The messages of this turn, in the order they came."""
+
+    __slots__ = ("_loop", "_messages", "_take", "_taken")
+
+    def __init__(self, take: Callable[[Guest, int, bytes], None], taken: Callable[[], None]) -> None:
+        """`take` is handed the messages one by one, each with its opcode; `taken` is called after those of a turn."""
+        self._loop = asyncio.get_running_loop()
+        self._messages: list[tuple[Guest, int, bytes]] = []
+        self._take = take
+        self._taken = taken
+
+    def put(self, guest: Guest, opcode: int, data: bytes) -> None:
+        if not self._messages:
+            self._loop.call_soon(self.empty)
+        self._messages.append((guest, opcode, data))
+
+    def empty(self) -> None:
+        """Have everything taken, now."""
+        messages, self._messages = self._messages, []
+        if not messages:
+            return
+        take = self._take
+        for guest, opcode, data in messages:
+            if guest.closed:
+                continue
+            try:
+                take(guest, opcode, data)
+            except Exception:
+                _log.exception("a message could not be handled")
+                guest.close(_INTERNAL, "the gateway failed on this message")
+        self._taken()
