@@ -346,15 +346,32 @@ def test_what_waits_for_a_connection_that_closes_is_dropped(clock: Clock) -> Non
 
 def test_after_stop_nothing_is_written(clock: Clock) -> None:
     reader = Reader()
-    reader.outbox.write(b"1")
+    reader.outbox.write(b"1" * MIB)
     reader.wire.stuck_bytes = MIB
     reader.outbox.write(b"2")
     reader.outbox.stop()
     reader.outbox.write(b"3")
     reader.wire.stuck_bytes = 0
     clock.pass_time()
-    assert reader.wire.writes == [b"1"]
+    assert reader.wire.writes == [b"1" * MIB]
     assert clock.due == []
+
+
+def test_the_transport_is_asked_how_much_waits_only_when_it_may_be_full() -> None:
+    reader = Reader()
+    asked = 0
+
+    def count() -> int:
+        nonlocal asked
+        asked += 1
+        return sum(map(len, reader.wire.writes))
+
+    reader.wire.get_write_buffer_size = count  # type: ignore[method-assign]
+    reader.outbox = Outbox(reader.wire, MIB, reader.overflow)
+    for _ in range(255):
+        reader.outbox.write(b"x" * 1024)
+    assert asked == 1
+    assert sum(map(len, reader.wire.writes)) == 255 * 1024
 
 
 # Replay.

@@ -32,6 +32,7 @@ class Outbox:
         "_retry_s",
         "_retrying",
         "_send",
+        "_spare_bytes",
         "_stopped",
     )
 
@@ -50,14 +51,18 @@ class Outbox:
         self._held_bytes = 0
         self._retrying = False
         self._retry_s = _RETRY_FIRST_S
+        self._spare_bytes = -1  # at least so many more may wait in the transport; less than none: ask it
         self._stopped = False
 
     def write(self, data: bytes) -> None:
         if self._stopped or self._is_closing():
             return
-        if self._retrying or self._buffered_bytes() > _SOCKET_BYTES:
+        if self._spare_bytes < 0:
+            self._spare_bytes = _SOCKET_BYTES - self._buffered_bytes()
+        if self._retrying or self._spare_bytes < 0:
             self._hold(data)
         else:
+            self._spare_bytes -= len(data)
             self._send(data)
 
     def replay(self, frames: Iterator[bytes]) -> None:
@@ -108,6 +113,7 @@ class Outbox:
             if data is None:
                 return
             self._send(data)
+            self._spare_bytes = -1
             self._retry_s = _RETRY_FIRST_S
         self._retry_later()
 

@@ -1,4 +1,4 @@
-"""One upgraded connection: bytes in, messages on, and how it ends. aiohttp feeds it what the transport receives."""
+"""One upgraded connection: bytes in, messages on, and how it ends."""
 
 import asyncio
 import base64
@@ -52,8 +52,8 @@ class Listener(Protocol):
         """The client broke RFC 6455; the connection is closed after this."""
 
 
-class Wire:
-    """Reads messages and passes them on; answers pings and closes.
+class Wire(asyncio.Protocol):
+    """Reads messages and passes them on; answers pings and closes. Takes the transport over from aiohttp.
 
     Before `attach` messages wait: nothing is lost, and the client is held back after the first.
     """
@@ -65,6 +65,7 @@ class Wire:
         "_ended",
         "_failure",
         "_first_bytes_left",
+        "_http",
         "_listener",
         "_loop",
         "_reader",
@@ -90,7 +91,9 @@ class Wire:
         self._first_bytes_left = bytes_max
         self._ended = self._loop.create_future()
         self._closing = False
-        request.protocol.set_parser(self)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
+        self._http = request.protocol
+        self._http.set_parser(self)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
+        transport.set_protocol(self)
         if transport.is_closing():
             self.feed_eof()
 
@@ -129,9 +132,9 @@ class Wire:
         if not self._closing and not self.transport.is_closing():
             self.transport.write(ping())
 
-    # What aiohttp calls.
+    # What the transport calls.
 
-    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+    def data_received(self, data: bytes) -> None:
         self.heard_s = self._loop.time()
         try:
             messages = self._reader.feed(data)
@@ -144,7 +147,21 @@ class Wire:
             self._pass_on(messages)
         if self._listener is None and not self._arrived.is_set():
             self._count_early(len(data))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._http.connection_lost(error)
+
+    # What aiohttp calls: with what came before the transport was ours, and when it is lost.
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self.data_received(data)
         return False, b""
+
+    def feed_eof(self) -> None:
+        self._closing = True
+        self._arrived.set()
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     def _count_early(self, received: int) -> None:
         """What comes before the first message is whole is bounded."""
@@ -152,12 +169,6 @@ class Wire:
         if self._first_bytes_left < 0:
             self.close(TOO_BIG, "the first message is too large")
             self._arrived.set()
-
-    def feed_eof(self) -> None:
-        self._closing = True
-        self._arrived.set()
-        if not self._ended.done():
-            self._ended.set_result(None)
 
     def _take_turn(self) -> None:
         """Hand on some of those that wait, and then let the others have their turn: no flood is anyone else's."""
