@@ -45,7 +45,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, participants: dict[str, ob
     config = {
         "spaces": [{"id": f"space-{n}"} for n in range(SPACES)],
         "participants": participants,
-        "server": {"allowed_origins": ["https://friend.example"], "join_timeout_s": 0.5},
+        "server": {"allowed_origins": ["https://friend.example"]},
     }
     with run_gateway(tmp_path_factory.mktemp("gateway"), config) as running:
         yield running

@@ -238,11 +238,6 @@ async def test_a_first_frame_that_is_no_join_is_closed(door: Door, first: str) -
     assert (await Client("", connection).closed())[0] == 4505
 
 
-async def test_who_sends_no_join_in_time_is_closed_and_may_come_back(door: Door) -> None:
-    connection = await door.open(door.gateway.ws_url + "/")
-    assert (await Client("", connection).closed())[0] == 4009
-
-
 async def test_a_closed_join_ends_at_once(door: Door) -> None:
     """Not only after the time the gateway gives those who do not answer its close."""
     join = {"type": "join", "space": "nowhere", "token": door.tokens["cat"]}

@@ -218,32 +218,6 @@ async def test_a_stop_lasts_no_longer_than_its_grace_whoever_does_not_answer(
     assert "invitations not sent: the gateway stops  count=1" in gateway.log
 
 
-# Strangers.
-
-
-def test_who_says_nothing_or_half_a_request_is_cut_off_and_who_has_joined_is_not(
-    tmp_path: Path, participants: dict[str, object], tokens: dict[str, str]
-) -> None:
-    config = demo(participants, server={"join_timeout_s": 0.5})
-    with (
-        run_gateway(tmp_path, config) as gateway,
-        RawSocket(gateway, "/ws?space=demo", tokens["cat"]) as joined,
-    ):
-        strangers = [socket.create_connection(("127.0.0.1", gateway.port), 5) for _ in range(20)]
-        for n, stranger in enumerate(strangers):
-            stranger.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n"[: 4 * n])
-        began = time.monotonic()
-        for stranger in strangers:
-            with stranger:
-                assert stranger.recv(1) == b""
-        assert 0.3 < time.monotonic() - began < 2
-        joined.send_text(
-            json.dumps({"protocol": "mew/v0.4", "id": "e1", "from": "cat", "kind": "chat", "payload": {}})
-        )
-        while b'"e1"' not in joined.receive()[1]:
-            pass
-
-
 # Reading the file again: one process, which each test gives a file of its own.
 
 

@@ -1,6 +1,7 @@
 """Connections that have not said who they are: a deadline and a bound for them, over real sockets."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TypeAlias
@@ -87,6 +88,10 @@ async def is_open(connection: Stream, for_s: float) -> bool:
     return False
 
 
+def keep_busy(for_s: float) -> None:
+    time.sleep(for_s)
+
+
 @pytest.mark.parametrize("sent", [b"", GET[:-2], b"GET / HT"])
 async def test_who_sends_no_whole_head_in_time_is_cut_off(
     opened: Callable[[Lobby], Awaitable[Open]], sent: bytes
@@ -95,6 +100,17 @@ async def test_who_sends_no_whole_head_in_time_is_cut_off(
     connection = await connect()
     connection[1].write(sent)
     assert await ends(connection)
+
+
+async def test_what_was_sent_in_time_counts_though_the_loop_was_busy(
+    opened: Callable[[Lobby], Awaitable[Open]],
+) -> None:
+    connect = await opened(lobby(1.0))
+    connection = await connect()
+    assert await is_open(connection, 0.01)
+    connection[1].write(GET)
+    keep_busy(1.1)
+    assert await answered(connection, b"")
 
 
 async def test_a_stranger_who_was_answered_has_the_same_time_for_the_next_request(

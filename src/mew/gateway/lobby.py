@@ -20,6 +20,7 @@ _STRANGERS_MAX: Final = 2048  # more than the backlog: all of it may come in one
 _STRANGERS_PER_ADDRESS: Final = 128
 _QUIET_S: Final = 60.0
 _KEEPALIVE_S: Final = 75.0  # longer than the usual proxy keeps a connection without use
+_TURNS: Final = 8  # of the loop, in which what has arrived is read and its handler begun
 
 
 class Visitor(web.RequestHandler):
@@ -49,8 +50,9 @@ class Visitor(web.RequestHandler):
 class Lobby:
     """Counts strangers: those on whose connection nobody has shown a token that we know.
 
-    A stranger has `patience_s()` to send the head of a request, the first and any other. Connections of which
-    `is_proxy` says that others stand behind them are not counted by address, and wait between requests as they like.
+    A stranger has `patience_s()` to send the head of a request, the first and any other: what was sent in time
+    counts, though we were too busy to read it. Connections of which `is_proxy` says that others stand behind them
+    are not counted by address, and wait between requests as they like.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Lobby:
         self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
         self._strangers: dict[web.RequestHandler, str] = {}  # and where they come from; "" for a proxy
         self._by_address: Counter[str] = Counter()
-        self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
+        self._timers: dict[web.RequestHandler, asyncio.Handle] = {}
         self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -143,7 +145,15 @@ class Lobby:
 
     def _start_timer(self, visitor: web.RequestHandler) -> None:
         self._stop_timer(visitor)
-        self._timers[visitor] = self._loop.call_later(self._patience_s(), self._transports[visitor].abort)
+        self._timers[visitor] = self._loop.call_later(self._patience_s(), self._overdue, visitor, _TURNS)
+
+    def _overdue(self, visitor: web.RequestHandler, turns: int) -> None:
+        """Cut it off, unless the head of its request turns out to lie here already."""
+        if turns:
+            self._timers[visitor] = self._loop.call_soon(self._overdue, visitor, turns - 1)
+        else:
+            del self._timers[visitor]
+            self._transports[visitor].abort()
 
     def _stop_timer(self, visitor: web.RequestHandler) -> None:
         timer = self._timers.pop(visitor, None)

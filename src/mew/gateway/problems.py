@@ -64,6 +64,8 @@ async def problems(
     try:
         response = await handler(request)
     except Exception as error:
+        if isinstance(error, ConnectionError) and _has_hung_up(request):
+            return web.Response()  # which nobody gets: what is raised, aiohttp would log as a failure of ours
         if request.writer.output_size:
             raise  # an answer is under way already: the connection can only be closed
         if isinstance(error, Denied):
@@ -106,6 +108,10 @@ def refusal(who: ParticipantId, space: Space, refused: Refused, kind: str) -> we
     said = answers.problem(who, space, refused, kind)
     error, detail = said.pop("error"), said.pop("message")
     return problem(STATUS[refused.refusal], error, detail, **said)
+
+
+def _has_hung_up(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _of(error: Exception) -> web.Response:
