@@ -1,8 +1,14 @@
 """Options of the whole suite."""
 
+import gc
+import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("mew", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("mew")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,3 +20,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """As from a terminal: a job in the background ignores Ctrl-C, and so would all that it starts."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # until all tests are collected, which leaves next to no garbage
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made of stays: to go through it again stopped them for half a second each time."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Most tests wait half of their time: three at once keep two processors busy."""
+    return 3 * (os.cpu_count() or 1) // 2

@@ -23,7 +23,7 @@ import mew
 from mew.cli.main import app
 
 MEW: Final = Path(sys.executable).with_name("mew")
-WAIT_S: Final = 10
+WAIT_S: Final = 40
 
 
 @pytest.fixture(scope="module")

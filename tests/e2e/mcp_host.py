@@ -20,7 +20,7 @@ Generation = Literal["legacy", "2026-07-28"]
 LEGACY: Generation = "legacy"
 MODERN: Generation = "2026-07-28"
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 _ROUNDS_MAX = 8
 _ANY: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 

@@ -25,7 +25,7 @@ from .process import Gateway, secret, secrets_used
 __all__ = ["CAPABILITIES", "MEW", "Reviewer", "Way", "config", "program"]
 
 MEW = str(Path(sys.executable).with_name("mew"))
-START_S = 30.0
+START_S = 60.0
 SPACE = "desk"
 _OF_A_SERVER = re.compile(r"[\w-]+ \| ")  # what a server writes, its bridge passes on
 BRIDGE = [

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.e2e
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class Demo:

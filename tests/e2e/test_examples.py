@@ -23,7 +23,7 @@ from .process import Gateway, run_gateway
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DEMO = EXAMPLES / "demo"
-WITHIN_S = 15.0  # a program has to start, too
+WITHIN_S = 60.0  # a program has to start, too
 CAPABILITIES = {
     "ann": ["*"],
     "bot": ["chat", "mcp/proposal", "mcp/withdraw"],

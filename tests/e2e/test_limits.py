@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory, participants: dict[str, ob
             {"id": "slow-back", "limits": {"outbox_bytes": "4MiB", **unlimited}},
         ],
         "participants": participants,
-        "server": {"keepalive_s": 1},
+        "server": {"keepalive_s": 60},  # sockets by hand answer no pings, and may take their time
     }
     with run_gateway(tmp_path_factory.mktemp("bounded"), config) as running:
         yield running
@@ -245,14 +246,25 @@ async def test_a_replay_larger_than_the_outbox_is_not_taken_for_slow_reading(bou
     assert [(await back.until("chat"))["id"] for _ in sent] == sent
 
 
-# Keep-alive (`keepalive_s: 1`).
+# Keep-alive.
 
 
-async def test_who_is_silent_is_pinged_and_stays_as_long_as_it_answers(bounded_door: Door) -> None:
-    ann = await at(bounded_door, "small").join("ann")
+@pytest.fixture
+async def pinging(
+    tmp_path: Path, participants: dict[str, object], tokens: dict[str, str]
+) -> AsyncIterator[Door]:
+    """The door of a gateway that pings who was silent for a second."""
+    config = {"space": {"id": "demo"}, "participants": participants, "server": {"keepalive_s": 1}}
+    with run_gateway(tmp_path, config) as gateway:
+        async with Door(gateway, tokens, "demo") as door:
+            yield door
+
+
+async def test_who_is_silent_is_pinged_and_stays_as_long_as_it_answers(pinging: Door) -> None:
+    ann = await pinging.join("ann")
 
     def listen() -> tuple[int, int]:
-        with RawSocket(bounded_door.gateway, "/ws?space=small", bounded_door.tokens["cat"]) as cat:
+        with RawSocket(pinging.gateway, "/ws?space=demo", pinging.tokens["cat"]) as cat:
             pings, began = 0, time.monotonic()
             while pings < 3 and time.monotonic() - began < WAIT_S:
                 first, data = cat.receive()
@@ -270,11 +282,9 @@ async def test_who_is_silent_is_pinged_and_stays_as_long_as_it_answers(bounded_d
     await ann.until("chat")
 
 
-async def test_who_does_not_answer_is_cut_off_and_leaves(bounded_door: Door) -> None:
-    ann = await at(bounded_door, "small").join("ann")
-    dead = await asyncio.to_thread(
-        RawSocket, bounded_door.gateway, "/ws?space=small", bounded_door.tokens["cat"]
-    )
+async def test_who_does_not_answer_is_cut_off_and_leaves(pinging: Door) -> None:
+    ann = await pinging.join("ann")
+    dead = await asyncio.to_thread(RawSocket, pinging.gateway, "/ws?space=demo", pinging.tokens["cat"])
     with dead:
         left = await ann.until("system/presence", lambda said: said["payload"]["event"] == "leave")
         assert left["payload"]["participant"]["id"] == "cat"

@@ -13,7 +13,7 @@ from mew.protocol.kinds import Kind
 from .process import listening, secret, started
 
 SPACE = "desk"
-WITHIN_S = 50.0
+WITHIN_S = 150.0
 
 
 async def talk(speakers: list[mew.Client], many: int) -> None:

@@ -97,7 +97,7 @@ async def test_what_nobody_takes_up_in_time_is_withdrawn(door: Door) -> None:
     """§3.3.1 MUST; the reason is the standard code `timeout` (§3.3.3)."""
     ann = await door.join("ann")
     async with joined(door, "bot") as bot:
-        proposal = await bot.propose("tools/list", target="ann", timeout_s=0.05)
+        proposal = await bot.propose("tools/list", target="ann", timeout_s=0.5)
         async with asyncio.timeout(WAIT_S):
             assert isinstance(await proposal, mew.TimedOut)
         withdrawn = await ann.until("mcp/withdraw")

@@ -28,7 +28,7 @@ MEW = str(Path(sys.executable).with_name("mew"))
 TIME = str(Path(sys.executable).with_name("mcp-server-time"))
 SERVER = Path(__file__).with_name("notes_server.py")
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "h", "version": "1"}}
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 @pytest.fixture

@@ -10,17 +10,6 @@ from mew.cli.upkeep.showing import how_to_go_on
 from mew.cli.upkeep.table import programs_table
 from mew.supervise.program import Phase, Standing
 
-NOW_S = time.time()
-STANDINGS = [
-    Standing("gateway", "mew gateway at http://127.0.0.1:1", Phase.RUNNING, since=NOW_S - 65),
-    Standing("files", "mew bridge to npx -y a-server /data", Phase.RUNNING, since=NOW_S),
-    Standing(
-        "bot", "bot", Phase.AGAIN, since=NOW_S, restarts=3, said="ended with exit code 3: \x1b[2Jno paper"
-    ),
-    Standing("cat", "cat", Phase.STARTING, since=NOW_S, restarts=1, ended="was killed by SIGKILL"),
-    Standing("later", "later", Phase.WAITING, said="for cat"),
-]
-
 ENDS = (
     "mew gateway at http://127.0.0.1:1",
     "mew bridge to npx -y a-server /data",
@@ -30,6 +19,20 @@ ENDS = (
 )
 
 
+def standings() -> list[Standing]:
+    """As they are now: what is shown says for how long."""
+    now_s = time.time()
+    return [
+        Standing("gateway", "mew gateway at http://127.0.0.1:1", Phase.RUNNING, since=now_s - 65),
+        Standing("files", "mew bridge to npx -y a-server /data", Phase.RUNNING, since=now_s),
+        Standing(
+            "bot", "bot", Phase.AGAIN, since=now_s, restarts=3, said="ended with exit code 3: \x1b[2Jno paper"
+        ),
+        Standing("cat", "cat", Phase.STARTING, since=now_s, restarts=1, ended="was killed by SIGKILL"),
+        Standing("later", "later", Phase.WAITING, said="for cat"),
+    ]
+
+
 def shown(width: int, *, terminal: bool = False) -> str:
     out = Console(
         file=io.StringIO(),
@@ -37,7 +40,7 @@ def shown(width: int, *, terminal: bool = False) -> str:
         force_terminal=terminal,
         color_system="standard" if terminal else None,
     )
-    out.print(programs_table(STANDINGS))
+    out.print(programs_table(standings()))
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue()
 
@@ -64,6 +67,6 @@ def test_there_are_colours_on_a_terminal_and_nothing_a_program_wrote_acts_on_it(
 
 
 def test_what_is_not_there_is_named_once_all_is_up() -> None:
-    said = how_to_go_on("http://x", STANDINGS, stop="Ctrl-C")
+    said = how_to_go_on("http://x", standings(), stop="Ctrl-C")
     assert said.startswith("The space is up at http://x, without bot, cat. Ctrl-C stops it.\n")
     assert all(command in said for command in ("mew proposals", "mew tail", "mew page"))

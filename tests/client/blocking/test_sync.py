@@ -727,6 +727,9 @@ def test_a_client_that_is_dropped_is_closed(url: str) -> None:
 
 
 FORGETFUL: Final = """
+import logging
+logging.getLogger("asyncio").setLevel("ERROR")  # what took long on a busy machine is not what is looked for
+
 from mew.client.blocking.portal import Portal
 from mew.client.blocking.sync import host
 from mew.testing import Space
