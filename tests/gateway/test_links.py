@@ -57,6 +57,17 @@ def test_a_code_works_for_ten_minutes() -> None:
     assert links.take(code) is None
 
 
+def test_a_code_works_for_as_long_as_was_asked_and_no_longer_than_a_day() -> None:
+    clock = Clock()
+    links = Links(clock)
+    long, link = links.make("demo", ANN, "hash", timedelta(days=3))
+    short, _ = links.make("demo", ANN, "hash", timedelta(minutes=1))
+    assert link.expires == clock.now + timedelta(days=1)
+    clock.passes(timedelta(hours=23))
+    assert links.take(short) is None
+    assert links.take(long) == link
+
+
 def test_who_asks_for_many_codes_spoils_their_own_alone() -> None:
     links = Links(Clock())
     first, _ = links.make("demo", BOT, "hash")
@@ -85,6 +96,23 @@ async def test_a_link_is_exchanged_for_a_token_of_the_same_participant(served: S
     await page.say(payload={"text": "from the page"})
     assert (await page.get("/spaces")).json["spaces"][0]["participant"] == "bot"
     assert (await page.send({"kind": "mcp/request"})).json["error"] == "capability_violation"
+
+
+async def test_a_link_says_how_long_it_is_good_which_one_may_ask_for(served: Served) -> None:
+    answer = await served.ann.ask("POST", "/spaces/demo/links?lifetime_s=86400")
+    left = datetime.fromisoformat(answer.json["expires"]) - datetime.now(UTC)
+    assert timedelta(hours=23) < left <= timedelta(days=1)
+    assert (await redeem(served, answer.json["code"])).status == 200
+    for wrong in ("86401", "0", "soon"):
+        refused = await served.ann.ask("POST", f"/spaces/demo/links?lifetime_s={wrong}")
+        assert is_problem(refused, 400, "invalid_query")
+
+
+async def test_who_invites_asks_for_a_link_with_the_token_of_the_invited(served: Served) -> None:
+    sent = await served.ann.send({"kind": "space/invite", "payload": {"participant_id": "carol"}})
+    carol = served.caller("carol", sent.json["reply"]["payload"]["token"])
+    answer = await redeem(served, await code_of(carol))
+    assert (answer.status, answer.json["participant"]) == (200, "carol")
 
 
 async def test_a_link_works_once(served: Served) -> None:

@@ -5,6 +5,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from importlib.metadata import version
 from typing import Final, TypeAlias, TypeVar
 
@@ -258,8 +259,8 @@ class HttpDoor:
 
     async def _make_link(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
-        _asked(request, shapes.NoQuery)
-        code, link = self._sign_in.make_link(admission, token_of(request) or "")
+        lifetime = timedelta(seconds=_asked(request, shapes.LinkQuery).lifetime_s)
+        code, link = self._sign_in.make_link(admission, token_of(request) or "", lifetime)
         return _json(shapes.LinkMade(code, link.expires))
 
     async def _open_session(self, request: web.Request) -> web.Response:

@@ -30,6 +30,7 @@ class Links:
     """
 
     LIFETIME: Final = timedelta(minutes=10)
+    LIFETIME_MAX: Final = timedelta(days=1)
     EACH_MAX: Final = 16
     ALL_MAX: Final = 1024
 
@@ -37,8 +38,10 @@ class Links:
         self._now = now
         self._links: dict[str, Link] = {}  # by the hash of the code, the oldest first
 
-    def make(self, space: str, participant: ParticipantId, stands_for: str) -> tuple[str, Link]:
-        """A new code, which is told to nobody else, and what it is good for."""
+    def make(
+        self, space: str, participant: ParticipantId, stands_for: str, lifetime: timedelta = LIFETIME
+    ) -> tuple[str, Link]:
+        """A new code, which is told to nobody else, and what it is good for; at most for `LIFETIME_MAX`."""
         self._drop_expired()
         own = [
             key for key, link in self._links.items() if (link.space, link.participant) == (space, participant)
@@ -48,7 +51,7 @@ class Links:
         while len(self._links) >= self.ALL_MAX:
             del self._links[next(iter(self._links))]
         code = secrets.token_urlsafe(32)
-        link = Link(space, participant, stands_for, self._now() + self.LIFETIME)
+        link = Link(space, participant, stands_for, self._now() + min(lifetime, self.LIFETIME_MAX))
         self._links[hash_token(code)] = link
         return code, link
 
@@ -59,5 +62,5 @@ class Links:
 
     def _drop_expired(self) -> None:
         now = self._now()
-        while self._links and (oldest := next(iter(self._links.items())))[1].expires <= now:
-            del self._links[oldest[0]]
+        for key in [key for key, link in self._links.items() if link.expires <= now]:
+            del self._links[key]

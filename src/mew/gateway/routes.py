@@ -82,9 +82,10 @@ MAKE_LINK: Final = Route(
     "POST",
     "/spaces/{space}/links",
     "makeLink",
-    "A code that signs one in on the page, once and within ten minutes. Not with a JWT or the token of a session.",
+    "A code that signs one in on the page, once and not for long. Not with a JWT or the token of a session.",
     shapes.LinkMade,
     problems=_ASKING,
+    query=shapes.LinkQuery,
 )
 OPEN_SESSION: Final = Route(
     "POST",

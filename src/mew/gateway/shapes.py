@@ -134,6 +134,12 @@ class ProposalsQuery(_Query, frozen=True):
     ] = 100
 
 
+class LinkQuery(_Query, frozen=True):
+    lifetime_s: Annotated[
+        int, Meta(ge=1, le=86_400, description="For so long the code is good: up to a day.")
+    ] = 600
+
+
 class Receipt(Struct, frozen=True):
     """`timestamp` is the gateway's; `reply`: what the gateway itself answered, where it did."""
 

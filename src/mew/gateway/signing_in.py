@@ -1,7 +1,7 @@
 """Signing in on the page: who holds a token asks for a link, and the page exchanges it for a token of its own."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from aiohttp import web
 
@@ -20,8 +20,8 @@ class SignIn:
         self._guard = guard
         self._links = Links(now)
 
-    def make_link(self, admission: Admission, token: str) -> tuple[str, Link]:
-        """A code for who was admitted with this token.
+    def make_link(self, admission: Admission, token: str, lifetime: timedelta) -> tuple[str, Link]:
+        """A code for who was admitted with this token, good for so long.
 
         Raises:
             Denied: the token is one that nothing could stand for: a JWT, which ends by itself, or that of a session.
@@ -30,7 +30,7 @@ class SignIn:
         if self._guard.lasting(admission.room, digest) != admission.who:
             message = "links are for tokens of the space.yaml and of invitations, not for a JWT or a session"
             raise Denied(403, "link_refused", message)
-        return self._links.make(admission.room.id, admission.who, digest)
+        return self._links.make(admission.room.id, admission.who, digest, lifetime)
 
     async def exchange(self, request: web.BaseRequest, code: str) -> tuple[str, Session]:
         """The token for a code, which is used up.
