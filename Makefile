@@ -1,6 +1,6 @@
 # make run    sets everything up and starts a demo space
 # make test   sets everything up and runs every test
-# make web    builds the page that the gateway serves, where web/ has changed
+# make web    builds the page that the gateway serves and the compiled part, where their sources have changed
 # make check  format, lint, types, imports and the quick tests: before a commit
 
 VENV := .venv
@@ -8,15 +8,21 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --silent
 
+# These measure, and want the machine to themselves.
+MEASURES := tests/page/test_page_speed.py
+
 .PHONY: run test check quick tests-ready web lint format schemas stub bench constraints clean
+
+# What is tested is compiled once, not by each of the hundreds of processes that tests start.
+test quick: export PYTHONDONTWRITEBYTECODE :=
 
 run: $(READY)
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY) tests-ready lint
 	$(NPM) test
-	$(BIN)/pytest -n auto -m "not e2e"
-	$(BIN)/pytest -m e2e
+	$(BIN)/pytest -n auto --dist worksteal --ignore $(MEASURES)
+	$(BIN)/pytest $(MEASURES)
 
 check: $(READY) lint quick
 
@@ -48,13 +54,13 @@ schemas: $(READY)
 	$(BIN)/python scripts/schemas.py
 
 bench: $(READY)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --json bench/results/latest.json
 
 constraints: $(READY)
 	$(BIN)/pip freeze --exclude-editable --exclude mew-protocol | grep -v -e '^-e' -e ' @ ' > constraints.txt
 
 clean:
-	rm -rf $(VENV) tests/servers/node_modules web/node_modules src/mew/page/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) bench/results bench/candidates/node/node_modules tests/servers/node_modules web/node_modules src/mew/page/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt scripts/setup
 	scripts/setup $(VENV)

@@ -10,6 +10,7 @@ import aiohttp
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 from tests.gateway.served import SPACE_YAML, Serve, Served
+from tests.page.workplace import SPACE, Workplace, work
 
 from mew.gateway.config import load_config
 from mew.gateway.server import Gateway
@@ -56,3 +57,11 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def served(serve: Serve) -> Served:
     return await serve()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def place(serve: Serve, browser: Browser) -> AsyncIterator[Workplace]:
+    """Everyone at work, and a page that ann is signed in to."""
+    served = await serve(SPACE)
+    async with work(served.gateway.url, browser) as place:
+        yield place

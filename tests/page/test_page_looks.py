@@ -1,32 +1,20 @@
 """How the page looks: for everyone (WCAG AA), in light and dark, on a phone, without a word to anybody else."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.gateway.served import Serve
 
+from .axe import faults
 from .workplace import SPACE, Workplace, work
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
 ROOT: Final = Path(__file__).parents[2]
-AXE: Final = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 PICTURES: Final = ROOT / "docs" / "images"
-RULES: Final = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 PHONE: Final = (390, 844)
-
-
-async def faults(page: Page) -> list[str]:
-    """What axe finds wrong with the page as it stands."""
-    await page.evaluate(AXE.read_text())
-    found: dict[str, Any] = await page.evaluate("rules => axe.run(document, rules)", RULES)
-    return [
-        f"{fault['id']}: {node['target']} {node.get('failureSummary', '')}"
-        for fault in found["violations"]
-        for node in fault["nodes"]
-    ]
 
 
 async def busy(place: Workplace) -> None:

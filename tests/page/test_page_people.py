@@ -90,7 +90,7 @@ async def test_somebody_is_invited_with_a_token_shown_once_and_removed(
     await dialog.get_by_label("Their name here").fill("carol")
     await expect(dialog.locator(".means")).to_contain_text("carol can")
     await dialog.get_by_role("button", name="Invite", exact=True).click()
-    token = await dialog.get_by_label("Token").input_value()
+    token = await dialog.get_by_label("Token", exact=True).input_value()
     await dialog.get_by_role("button", name="Done").click()
     assert token not in await page.content()
     theirs = await browser.new_page()

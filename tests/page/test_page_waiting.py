@@ -1,25 +1,15 @@
 """Waiting for you: what a reviewer sees of a proposal, and every way to decide it."""
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, expect
-from tests.gateway.served import Serve
 
 import mew
 
-from .workplace import SPACE, Workplace, open_page, work
+from .workplace import Workplace, open_page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def place(serve: Serve, browser: Browser) -> AsyncIterator[Workplace]:
-    served = await serve(SPACE)
-    async with work(served.gateway.url, browser) as place:
-        yield place
 
 
 async def test_a_proposal_is_shown_with_what_it_would_do_and_why(place: Workplace) -> None:

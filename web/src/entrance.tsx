@@ -167,7 +167,7 @@ function isSame(one: SignedIn, other: SignedIn): boolean {
 }
 
 function sentence(problem: Problem): string {
-  if (problem.code === "bad_link") return "This link was used before, or is too old. Ask for another with: mew page";
+  if (problem.code === "bad_link") return "This link was used before, or is too old. Ask who gave it to you for another, or type: mew page";
   if (problem.code === "bad_token") return "No space here knows this token.";
   return problem.message;
 }

@@ -127,6 +127,11 @@ export async function spaces(token: string): Promise<SpaceShown[]> {
   return (await ask<{ spaces: SpaceShown[] }>(token, "spaces")).spaces;
 }
 
+/** The code of a link that signs in whoever holds the token; it works once, until `expires`. */
+export async function makeLink(place: Place, lifetimeS: number): Promise<{ code: string; expires: string }> {
+  return ask(place.token, `${spacePath(place)}/links`, { query: { lifetime_s: lifetimeS }, body: {} });
+}
+
 /** Exchange the code of a link, which works once, for a token. */
 export async function openSession(code: string): Promise<Session> {
   return ask<Session>(null, "sessions", { body: { code } });

@@ -1,6 +1,7 @@
 /** Signing in: the code of a link, a pasted token, and where the token is kept. */
 
 import { type Session, endSession, openSession } from "./http";
+import { store, stored, unstore } from "./stored";
 
 /** A space and who one is in it. `participant` is what the gateway said of the token. */
 export interface SignedIn {
@@ -42,18 +43,13 @@ export function mayBeToken(text: string): boolean {
 
 /** Keep it in this browser, for later visits, because somebody asked for that. */
 export function remember(who: SignedIn): boolean {
-  try {
-    localStorage.setItem(STORED_AS, JSON.stringify(who));
-    return true;
-  } catch {
-    return false; // switched off, or full
-  }
+  return store(STORED_AS, JSON.stringify(who));
 }
 
 /** What was kept before; null if nothing was. */
 export function remembered(): SignedIn | null {
   try {
-    const kept = JSON.parse(localStorage.getItem(STORED_AS) ?? "null") as Partial<SignedIn> | null;
+    const kept = JSON.parse(stored(STORED_AS) ?? "null") as Partial<SignedIn> | null;
     const { space, token, participant } = kept ?? {};
     if (typeof space !== "string" || typeof token !== "string" || typeof participant !== "string") return null;
     return { space, token, participant };
@@ -63,11 +59,7 @@ export function remembered(): SignedIn | null {
 }
 
 export function forget(): void {
-  try {
-    localStorage.removeItem(STORED_AS);
-  } catch {
-    // switched off: then nothing was kept
-  }
+  unstore(STORED_AS);
 }
 
 /** Forget the token here, and make it worthless where it was this browser's own. */

@@ -8,7 +8,7 @@ import { useDesk, useLive } from "./desk";
 import { DialogBox } from "./dialog";
 import { StatusChip } from "./status";
 import { answerText } from "./summaries";
-import { Clock, LongText, Whom, Who, Words } from "./text_view";
+import { LongText, Whom, Who, Words, clock } from "./text_view";
 import { Arguments, Changes } from "./values_view";
 
 export function ChainDialog({ id }: { id: string }) {
@@ -47,7 +47,13 @@ export function ChainDialog({ id }: { id: string }) {
           </Step>
         ))}
         {proposal.withdrawn !== null && (
-          <Step tone="withdrawn" at={proposal.withdrawn.at} after={proposal.withdrawn.at - proposal.at} title={statusOf(proposal) === "timed_out" ? "Timed out" : "Withdrawn"} id={proposal.withdrawn.id}>
+          <Step
+            tone="withdrawn"
+            at={proposal.withdrawn.at}
+            after={proposal.withdrawn.at - proposal.at}
+            title={statusOf(proposal) === "timed_out" ? "Timed out" : "Withdrawn"}
+            id={proposal.withdrawn.id}
+          >
             <p>
               <Who id={proposal.proposer} /> takes it back{proposal.withdrawn.reason !== null && `: ${visible(proposal.withdrawn.reason, 160)}`}
             </p>
@@ -71,7 +77,13 @@ function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: F
   useLive();
   return (
     <>
-      <Step tone={fulfilment.edited ? "edited" : "approved"} at={fulfilment.at} after={fulfilment.at - proposal.at} title={fulfilment.edited ? "Approved, with changes" : "Approved"} id={fulfilment.id}>
+      <Step
+        tone={fulfilment.edited ? "edited" : "approved"}
+        at={fulfilment.at}
+        after={fulfilment.at - proposal.at}
+        title={fulfilment.edited ? "Approved, with changes" : "Approved"}
+        id={fulfilment.id}
+      >
         <p>
           <Who id={fulfilment.by} /> makes the request to <Whom ids={fulfilment.to} />
           {fulfilment.late && " (after it was closed)"}
@@ -123,7 +135,7 @@ function Step({ tone, at, after, title, id, children }: StepProps) {
       <span class="step-mark" aria-hidden="true" />
       <div class="step-head">
         <h3>{title}</h3>
-        <Clock at={at} />
+        {clock(at)}
         {after !== undefined && <small class="dim">{lasting(after)} later</small>}
         <button type="button" class="quiet" onClick={show}>
           in the stream

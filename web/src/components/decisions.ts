@@ -4,12 +4,16 @@ import { computed, signal } from "@preact/signals";
 
 import type { JsonObject } from "../json";
 import { type Proposal, isOpen, toolOf } from "../space/proposals";
+import type { AnswerAction, Question } from "../space/questions";
+import { visible } from "../text";
 import type { Desk } from "./desk";
 
 export type Decision =
   /** `params` where they were changed; `to` where the proposal left open who is to do it. */
   | { is: "approve"; params?: JsonObject; to?: string[] }
-  | { is: "reject"; reason: string; words: string };
+  | { is: "reject"; reason: string; words: string }
+  /** To a question; `content` where it is a form that was filled in. */
+  | { is: "answer"; action: AnswerAction; content: JsonObject | null };
 
 export interface Pending {
   key: number;
@@ -57,8 +61,16 @@ export class Decisions {
   }
 
   canDecide(id: string): boolean {
-    const proposal = this.#desk.space.proposals.get(id);
-    return proposal !== undefined && this.#desk.space.waitsForMe(proposal) && !this.underWay.value.has(id);
+    const { space } = this.#desk;
+    const [proposal, question] = [space.proposals.get(id), space.questions.get(id)];
+    const waits = proposal !== undefined ? space.waitsForMe(proposal) : question !== undefined && space.waitsForAnswer(question);
+    return waits && !this.underWay.value.has(id);
+  }
+
+  /** The question that a keystroke is about, if it is about one. */
+  get question(): Question | undefined {
+    const [id] = this.aimed;
+    return id === undefined ? undefined : this.#desk.space.questions.get(id);
   }
 
   decide(ids: string[], decision: Decision): void {
@@ -86,7 +98,7 @@ export class Decisions {
 
   toggleMark(id: string): void {
     const marked = new Set(this.marked.value);
-    if (!marked.delete(id) && this.canDecide(id)) marked.add(id);
+    if (!marked.delete(id) && this.canDecide(id) && this.#desk.space.proposals.get(id) !== undefined) marked.add(id);
     this.marked.value = marked;
   }
 
@@ -110,6 +122,11 @@ export class Decisions {
   offer(id: string | null): void {
     if (id === this.selected.value) return;
     this.selected.value = id;
+    this.hold();
+  }
+
+  /** What is looked at is not what it was a moment ago: a key pressed right now was meant for that. */
+  hold(): void {
     this.guarded.value = true;
     window.clearTimeout(this.#guard);
     this.#guard = window.setTimeout(() => (this.guarded.value = false), GUARD_MS);
@@ -127,6 +144,10 @@ export class Decisions {
   }
 
   async #sendOne(id: string, decision: Decision): Promise<void> {
+    if (decision.is === "answer") {
+      await this.#answer(this.#desk.space.questions.get(id), decision);
+      return;
+    }
     const proposal = this.#desk.space.proposals.get(id);
     if (proposal === undefined || !isOpen(proposal)) {
       this.#desk.tell("It was decided by somebody else in the meantime; nothing was sent.");
@@ -167,6 +188,20 @@ export class Decisions {
     await this.#desk.send({ kind: "chat", to, correlation_id: [no.id], payload: { text: decision.words, format: "plain" } });
   }
 
+  async #answer(question: Question | undefined, { action, content }: Decision & { is: "answer" }): Promise<void> {
+    if (question === undefined || question.end !== null) {
+      this.#desk.tell("It was answered or taken back in the meantime; nothing was sent.");
+      return;
+    }
+    await this.#desk.send({
+      kind: "mcp/response",
+      to: [question.asker],
+      correlation_id: [question.id],
+      ...(question.context === null ? {} : { context: question.context }),
+      payload: { jsonrpc: "2.0", id: question.rpcId, result: { action, ...(content === null ? {} : { content }) } },
+    });
+  }
+
   #advance(): void {
     const waiting = this.#desk.waiting.value.filter((proposal) => this.canDecide(proposal.id));
     const at = this.#desk.waiting.value.findIndex((proposal) => proposal.id === this.selected.value);
@@ -190,8 +225,15 @@ export class Decisions {
 
 /** In a few words, for the line that offers to undo. */
 export function describe(pending: Pending, desk: Desk): string {
+  if (pending.decision.is === "answer") return answering(pending, desk, pending.decision.action);
   const first = desk.space.proposals.get(pending.ids[0] ?? "");
   const what = pending.ids.length > 1 || first === undefined ? `${pending.ids.length} proposals` : (toolOf(first) ?? first.method);
   if (pending.decision.is === "reject") return `Rejecting ${what}`;
   return pending.decision.params === undefined ? `Approving ${what}` : `Approving ${what}, as you changed it`;
+}
+
+function answering(pending: Pending, desk: Desk, action: AnswerAction): string {
+  const asker = visible(desk.space.questions.get(pending.ids[0] ?? "")?.asker ?? "somebody", 60);
+  if (action === "accept") return `Answering ${asker}`;
+  return action === "decline" ? `Declining what ${asker} asks` : `Leaving what ${asker} asks`;
 }

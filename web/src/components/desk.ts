@@ -5,8 +5,10 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 
 import type { SignedIn } from "../signin";
+import { objectIn, textIn } from "../space/fields";
 import { type Proposal, isOpen, toolOf } from "../space/proposals";
-import { Space } from "../space/space";
+import { isQuestion } from "../space/questions";
+import { type Item, Space, momentOf, saysToolsChanged } from "../space/space";
 import { mayDo } from "../space/fitting";
 import {
   type Connection,
@@ -22,8 +24,13 @@ import {
   participants,
   proposals,
 } from "../wire";
+import { Answers } from "./answers";
 import { Decisions } from "./decisions";
 import { NO_FILTER, type Filter } from "./filter";
+import { focusPane } from "./focusing";
+import { LookingBack } from "./looking_back";
+import { Notifications } from "./notifications";
+import { Pace } from "./pace";
 import { Settings } from "./settings";
 
 export type Pane = "waiting" | "stream" | "people" | "timeline";
@@ -48,16 +55,18 @@ export interface Notice {
 }
 
 const HISTORY = 500;
-const OLDER = 500;
+const QUESTIONS_AMONG = 300;
+const QUESTIONS_MAX = 20;
 const NOTICES_MAX = 4;
 const NOTICE_MS = 8_000;
 const REFRESH_MS = 400;
+const RELIST_MS = 1_000;
 const PULSE_MS = 200;
 
 export class Desk {
   readonly who: SignedIn;
   readonly space = new Space();
-  /** Grows at most once a frame, however much comes: for the stream. */
+  /** Grows at most once a frame, however much comes, and less often where drawing takes long: for the stream. */
   readonly version = signal(0);
   /** Grows at once while it is calm, and a few times a second when it is not: for all the rest. */
   readonly pulse = signal(0);
@@ -68,18 +77,23 @@ export class Desk {
   readonly dialog = signal<Dialog | null>(null);
   readonly notices = signal<Notice[]>([]);
   readonly filter = signal<Filter>(NO_FILTER);
-  readonly past = signal<Space | null>(null);
+  readonly history = new LookingBack(this);
+  /** What was, where that is looked at instead. */
+  readonly past = computed<Space | null>(() => this.history.past.value?.space ?? null);
+  /** Whether the stream stays at its end as it grows. */
+  readonly following = signal(true);
   /** The row that the keyboard is at, by its envelope; the one to be scrolled to. */
   readonly row = signal<string | null>(null);
   readonly goTo = signal<string | null>(null);
   /** What the gateway answered to an invitation, with the token that nobody is shown again. */
   readonly invited = signal<Envelope | null>(null);
-  readonly older = signal<{ is: "more" | "loading" | "none"; before: string | null }>({ is: "more", before: null });
   readonly settings = new Settings();
+  readonly notifications: Notifications;
   readonly decisions: Decisions;
-  readonly waiting = computed<Proposal[]>(() => {
+  readonly answers = new Answers(this);
+  readonly waiting = computed<Item[]>(() => {
     this.pulse.value;
-    return this.space.waiting;
+    return this.space.items;
   });
   readonly mayTalk = computed(() => {
     this.pulse.value;
@@ -87,13 +101,19 @@ export class Desk {
   });
 
   #connection: Connection | null = null;
-  #scheduled = false;
+  #pace = new Pace(() =>
+    batch(() => {
+      this.version.value += 1;
+      this.#beat();
+    }),
+  );
   #ended = false;
   #noticeKey = 0;
   #refreshing: number | undefined;
   #beating: number | undefined;
   #beatAt = 0;
   #asked = new Set<string>();
+  #relisting = new Map<string, number>();
   #clock: number;
   #onRefused: (problem: Problem) => void;
 
@@ -103,6 +123,7 @@ export class Desk {
     this.space.participants.me = who.participant;
     this.space.participants.space = who.space;
     this.decisions = new Decisions(this);
+    this.notifications = new Notifications(who.space, (id) => this.#show(id));
     this.#clock = window.setInterval(() => (this.now.value = Date.now()), 1000);
   }
 
@@ -120,7 +141,7 @@ export class Desk {
     for (const envelope of shown) this.space.apply({ is: "envelope", envelope, at: momentOf(envelope, at) });
     if (listed !== null) this.space.apply({ is: "participants", listed, at }); // as it is, not as it was
     if (open !== null) this.space.apply({ is: "proposals", listed: open.proposals });
-    this.older.value = { is: page?.next == null ? "none" : "more", before: page?.next ?? null };
+    this.history.began(page?.next ?? null);
     this.#connection = connect({
       ...this.who,
       after: shown.at(-1)?.id,
@@ -139,13 +160,17 @@ export class Desk {
       this.pulse.value += 1;
     });
     this.#lookUpTools();
+    if (page?.next != null) void this.#recallQuestions();
   }
 
   stop(): void {
     this.#ended = true;
     window.clearInterval(this.#clock);
     window.clearTimeout(this.#refreshing);
+    for (const timer of this.#relisting.values()) window.clearTimeout(timer);
     window.clearTimeout(this.#beating);
+    this.#pace.stop();
+    this.notifications.stop();
     this.decisions.stop();
     this.#connection?.close();
   }
@@ -175,51 +200,9 @@ export class Desk {
     this.notices.value = this.notices.value.filter((notice) => notice.key !== key);
   }
 
-  /** Bring older envelopes before those shown. */
-  async loadOlder(): Promise<void> {
-    const { is, before } = this.older.value;
-    if (is !== "more") return;
-    this.older.value = { is: "loading", before };
-    const page = await history(this.who, { order: "desc", limit: OLDER, ...(before === null ? {} : { before }) }).catch(() => null);
-    if (page === null) {
-      this.older.value = { is: "more", before };
-      this.tell("Older envelopes cannot be fetched now.", "bad");
-      return;
-    }
-    if (page.envelopes.length > 0) this.space.apply({ is: "older", envelopes: page.envelopes.toReversed(), at: Date.now() });
-    this.older.value = { is: page.next === null ? "none" : "more", before: page.next };
-    this.touch();
-  }
-
-  /** Show what happened from a moment on, apart from what happens now. */
-  async lookBack(since: Date): Promise<void> {
-    const page = await history(this.who, { since: since.toISOString(), limit: 1000 }).catch((error: Problem) => error);
-    if (page instanceof Error) {
-      this.tell(`That part of the history cannot be shown: ${page.message}`, "bad");
-      return;
-    }
-    const past = new Space();
-    past.participants.me = this.who.participant;
-    for (const envelope of page.envelopes) past.apply({ is: "envelope", envelope, at: momentOf(envelope, Date.now()) });
-    batch(() => {
-      this.past.value = past;
-      this.pane.value = "stream";
-      if (page.envelopes.length === 0) this.tell("Nothing happened after that moment.");
-    });
-  }
-
+  /** Something changed: show it with one of the next frames. */
   touch(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    const bump = (): void => {
-      this.#scheduled = false;
-      batch(() => {
-        this.version.value += 1;
-        this.#beat();
-      });
-    };
-    if (document.visibilityState === "visible") requestAnimationFrame(bump);
-    else window.setTimeout(bump, 500); // there are no frames while nobody looks
+    this.#pace.ask();
   }
 
   #beat(): void {
@@ -239,9 +222,12 @@ export class Desk {
     this.space.apply({ is: "envelope", envelope, at: Date.now() });
     if (envelope.kind === "mcp/proposal") this.#lookUpTool(this.space.proposals.get(envelope.id));
     else if (envelope.kind === "system/welcome") this.#lookUpTools();
+    else if (saysToolsChanged(envelope)) this.#relistSoon(envelope.from);
+    else if (envelope.kind === "system/presence") this.#relistSoon(textIn(objectIn(envelope.payload?.participant).id) ?? "");
     if (/^(capability|space)\//.test(envelope.kind)) this.#refreshSoon();
     if (envelope.kind === "space/invite-ack" && envelope.from === GATEWAY) this.invited.value = envelope;
     if (envelope.kind === "mcp/proposal") this.#notify(envelope.id);
+    else if (isQuestion(envelope)) this.#notifyOfQuestion(envelope.id);
     this.touch();
   }
 
@@ -264,12 +250,27 @@ export class Desk {
   #missed(): void {
     this.tell("Some of what happened while there was no connection is not shown here. Look at the history for it.", "bad");
     void this.#refresh();
+    void this.#recallQuestions();
     void proposals(this.who, { status: "open", limit: 200 })
       .then((page) => {
         this.space.apply({ is: "proposals", listed: page.proposals });
         this.touch();
       })
       .catch(() => undefined);
+  }
+
+  /** What was asked of us before what is shown, and may still be open: nobody else keeps a list of that. */
+  async #recallQuestions(): Promise<void> {
+    const page = await history(this.who, { kind: "mcp/request", order: "desc", limit: QUESTIONS_AMONG }).catch(() => null);
+    const asked = page?.envelopes.filter((one) => isQuestion(one) && one.to?.includes(this.who.participant) === true) ?? [];
+    const unknown = asked.filter(({ id }) => this.space.questions.get(id) === undefined).slice(0, QUESTIONS_MAX);
+    for (const question of unknown.toReversed()) {
+      const related = await history(this.who, { correlation: question.id, limit: 100 }).catch(() => null);
+      if (this.#ended || related === null) return;
+      const after = related.envelopes.filter(({ id }) => id !== question.id);
+      this.space.apply({ is: "questions", envelopes: [question, ...after], at: Date.now() });
+    }
+    if (unknown.length > 0) this.touch();
   }
 
   /** A proposal says little without what its tool is; who is to carry it out is asked once. */
@@ -281,7 +282,8 @@ export class Desk {
     const tool = proposal === undefined ? null : toolOf(proposal);
     if (proposal === undefined || tool === null || !this.space.waitsForMe(proposal)) return;
     for (const target of proposal.to.slice(0, 8)) {
-      if (this.#asked.has(target) || this.space.tools.get(target, tool) !== undefined) continue;
+      const known = this.space.tools.get(target, tool) !== undefined && !this.space.tools.isStale(target);
+      if (this.#asked.has(target) || known) continue;
       if (this.space.participants.get(target)?.here !== true) continue;
       const draft = { kind: "mcp/request", to: [target], payload: { jsonrpc: "2.0", id: 1, method: "tools/list" } };
       if (!this.may(draft)) continue;
@@ -290,10 +292,34 @@ export class Desk {
     }
   }
 
+  /** What waits, for who comes because of a notification; unless it is decided, or there is a dialog to finish first. */
+  #show(id: string): void {
+    if (this.dialog.value !== null) return;
+    this.pane.value = "waiting";
+    if (this.decisions.canDecide(id)) this.decisions.offer(id);
+    focusPane("waiting");
+  }
+
+  /** Who says that its tools are others now, or comes back, is asked again where one of them waits; not all the time. */
+  #relistSoon(participant: string): void {
+    if (this.#relisting.has(participant)) return;
+    const timer = window.setTimeout(() => {
+      this.#relisting.delete(participant);
+      this.#asked.delete(participant);
+      this.#lookUpTools();
+    }, RELIST_MS);
+    this.#relisting.set(participant, timer);
+  }
+
+  #notifyOfQuestion(id: string): void {
+    const question = this.space.questions.get(id);
+    if (question !== undefined && this.space.waitsForAnswer(question)) this.notifications.tell({ id, who: question.asker, does: "asks you something" });
+  }
+
   #notify(id: string): void {
     const proposal = this.space.proposals.get(id);
     if (proposal === undefined || !isOpen(proposal) || !this.space.waitsForMe(proposal)) return;
-    this.settings.notify(`${proposal.proposer} proposes ${toolOf(proposal) ?? proposal.method}`, this.who.space);
+    this.notifications.tell({ id, who: proposal.proposer, does: `proposes ${toolOf(proposal) ?? proposal.method}` });
   }
 }
 
@@ -313,17 +339,11 @@ export function useLive(): Desk {
   return desk;
 }
 
-/** As the envelope claims, but never later than now. */
-function momentOf(envelope: Envelope, now: number): number {
-  const claimed = Date.parse(envelope.ts ?? "");
-  return Number.isNaN(claimed) ? now : Math.min(claimed, now);
-}
-
 function whatFailed(draft: Draft): string {
   return `${draft.kind} was not sent`;
 }
 
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   if (error instanceof Refused || error instanceof Problem) return error.message;
   if (error instanceof NotSent) return error.uncertain ? `${error.message}; it may have arrived all the same` : error.message;
   return "something went wrong here";

@@ -1,15 +1,16 @@
 /** A dialog as browsers have it: the rest of the page waits, Escape closes it, and focus comes back. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { useDesk } from "./desk";
+import { focusBack } from "./focusing";
 
 export function DialogBox({ title, wide, children }: { title: string; wide?: boolean; children: ComponentChildren }) {
   const desk = useDesk();
   const box = useRef<HTMLDialogElement>(null);
   const isHere = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = box.current;
     const before = document.activeElement;
     if (element !== null && !element.open) element.showModal();
@@ -17,7 +18,7 @@ export function DialogBox({ title, wide, children }: { title: string; wide?: boo
     return () => {
       isHere.current = false;
       element?.close();
-      if (before instanceof HTMLElement) before.focus();
+      focusBack(before, desk.pane.peek());
     };
   }, []);
   // Browsers tell of a closed dialog later, when another may be open in its place.

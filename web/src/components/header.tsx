@@ -14,7 +14,7 @@ const PANES: [pane: Pane, words: string][] = [
 
 export function Header({ onSignOut }: { onSignOut(): void }) {
   const desk = useDesk();
-  const { settings } = desk;
+  const { notifications, settings } = desk;
   const theme = settings.theme.value;
   return (
     <header class="top">
@@ -34,11 +34,11 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
         <button
           type="button"
           class="quiet"
-          aria-pressed={settings.notifies.value}
+          aria-pressed={notifications.wanted.value}
           title="tell me when something waits and I am not looking"
-          onClick={() => void settings.toggleNotifications().then((why) => why !== null && desk.tell(why, "bad"))}
+          onClick={() => void notifications.toggle().then((why) => why !== null && desk.tell(why, "bad"))}
         >
-          {settings.notifies.value ? "Notifying" : "Notify me"}
+          {notifications.wanted.value ? "Notifying" : "Notify me"}
         </button>
         <button type="button" class="quiet" title="light, dark, or as the system has it (d)" onClick={() => settings.nextTheme()}>
           {theme === "system" ? "Theme" : theme === "light" ? "Light" : "Dark"}

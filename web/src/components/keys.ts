@@ -1,6 +1,11 @@
 /** The keys, in one table: what does something, and what `?` shows, cannot differ. */
 
-import type { Desk } from "./desk";
+import type { Envelope } from "../envelope";
+import { focusField } from "./answers";
+import type { Desk, Pane } from "./desk";
+import { rowPasses } from "./filter";
+import { focusOn, focusPane } from "./focusing";
+import { follow } from "./row_view";
 
 interface Key {
   keys: string[];
@@ -9,25 +14,39 @@ interface Key {
   act(desk: Desk): void;
 }
 
+/** Keys that a part of the page, or the browser, has of itself. */
+export const KEYS_WITHIN: Omit<Key, "keys" | "act">[] = [
+  { shown: "←  →", words: "in the timeline: along a lane" },
+  { shown: "↑  ↓", words: "in the timeline: to the next lane" },
+  { shown: "Home", words: "in the timeline: to the first of a lane" },
+  { shown: "End", words: "in the timeline: to the last of a lane" },
+  { shown: "Enter", words: "in the timeline: show it in the stream" },
+  { shown: "Tab", words: "to the next that can be pressed or read on" },
+  { shown: "Esc", words: "close, or leave a field" },
+];
+
 export const KEYS: Key[] = [
-  { keys: ["j", "ArrowDown"], shown: "j  ↓", words: "the next proposal", act: (desk) => move(desk, 1) },
+  { keys: ["j", "ArrowDown"], shown: "j  ↓", words: "the next that waits", act: (desk) => move(desk, 1) },
   { keys: ["k", "ArrowUp"], shown: "k  ↑", words: "the one before", act: (desk) => move(desk, -1) },
-  { keys: ["a"], shown: "a", words: "approve it, or all that are picked", act: approve },
-  { keys: ["e"], shown: "e", words: "edit it, and approve", act: edit },
-  { keys: ["r"], shown: "r", words: "reject it, or all that are picked, with a reason", act: reject },
-  { keys: ["x"], shown: "x", words: "pick it, to decide several at once", act: (desk) => desk.decisions.selected.value !== null && desk.decisions.toggleMark(desk.decisions.selected.value) },
+  { keys: ["a"], shown: "a", words: "approve it, or all that are picked; accept a question", act: approve },
+  { keys: ["e"], shown: "e", words: "edit it, and approve; fill in the answer to a question", act: edit },
+  { keys: ["r"], shown: "r", words: "reject it, or all that are picked, with a reason; decline a question", act: reject },
+  { keys: ["l"], shown: "l", words: "leave a question without a decision", act: leave },
+  { keys: ["x"], shown: "x", words: "pick it, to decide several at once", act: pick },
   { keys: ["u"], shown: "u", words: "undo, within three seconds", act: undo },
   { keys: ["g"], shown: "g", words: "how it went: the chain", act: chain },
   { keys: ["n"], shown: "n", words: "in the stream: the next row", act: (desk) => step(desk, 1) },
   { keys: ["p"], shown: "p", words: "in the stream: the row before", act: (desk) => step(desk, -1) },
+  { keys: ["t"], shown: "t", words: "all that hangs together with the row; once more for everything", act: thread },
   { keys: ["v"], shown: "v", words: "the raw JSON of the row, or of the proposal", act: raw },
   { keys: ["c"], shown: "c", words: "say something", act: (desk) => focus(desk, "say") },
   { keys: ["/"], shown: "/", words: "find in the stream", act: (desk) => focus(desk, "filter-text") },
   { keys: ["h"], shown: "h", words: "look back into the history", act: (desk) => (desk.dialog.value = { is: "history" }) },
-  { keys: ["1"], shown: "1", words: "what waits for you", act: (desk) => (desk.pane.value = "waiting") },
-  { keys: ["2"], shown: "2", words: "the stream", act: (desk) => (desk.pane.value = "stream") },
-  { keys: ["3"], shown: "3", words: "the timeline", act: (desk) => (desk.pane.value = "timeline") },
-  { keys: ["4"], shown: "4", words: "participants", act: (desk) => (desk.pane.value = "people") },
+  { keys: ["b"], shown: "b", words: "back to now, at the end of the stream", act: (desk) => desk.history.toNow() },
+  { keys: ["1"], shown: "1", words: "what waits for you", act: (desk) => look(desk, "waiting") },
+  { keys: ["2"], shown: "2", words: "the stream", act: (desk) => look(desk, "stream") },
+  { keys: ["3"], shown: "3", words: "the timeline", act: (desk) => look(desk, "timeline") },
+  { keys: ["4"], shown: "4", words: "participants", act: (desk) => look(desk, "people") },
   { keys: ["d"], shown: "d", words: "light, dark, or as the system has it", act: (desk) => desk.settings.nextTheme() },
   { keys: ["?"], shown: "?", words: "these keys", act: (desk) => (desk.dialog.value = { is: "keys" }) },
 ];
@@ -40,7 +59,7 @@ export function listenToKeys(desk: Desk): () => void {
       if (event.key === "Escape" && event.target instanceof HTMLElement) event.target.blur();
       return;
     }
-    if (event.key.startsWith("Arrow") && event.target instanceof Element && event.target.closest(".rows, .long-text, .diff") !== null) return;
+    if (event.key.startsWith("Arrow") && event.target instanceof Element && event.target.closest(".rows, .lanes, .long-text, .diff") !== null) return;
     const key = KEYS.find((one) => one.keys.includes(event.key));
     if (key === undefined) return;
     event.preventDefault();
@@ -65,7 +84,18 @@ function move(desk: Desk, by: number): void {
   desk.decisions.select(waiting[next]?.id ?? null);
 }
 
+function leave(desk: Desk): void {
+  const { question } = desk.decisions;
+  if (question !== undefined) desk.answers.cancel(question);
+  else desk.tell("Only a question can be left without a decision.");
+}
+
 function approve(desk: Desk): void {
+  const { question } = desk.decisions;
+  if (question !== undefined) {
+    desk.answers.accept(question);
+    return;
+  }
   const ready = desk.decisions.aimed.filter((id) => {
     const proposal = desk.space.proposals.get(id);
     return proposal !== undefined && desk.decisions.targets(proposal).length > 0 && desk.space.mayApprove(proposal);
@@ -77,6 +107,7 @@ function approve(desk: Desk): void {
 function edit(desk: Desk): void {
   const [id] = desk.decisions.aimed;
   const proposal = desk.space.proposals.get(id ?? "");
+  if (desk.decisions.question !== undefined) focusField();
   if (proposal === undefined) return;
   const to = desk.decisions.targets(proposal);
   if (to.length > 0 && desk.space.mayApprove(proposal)) desk.dialog.value = { is: "edit", proposal: proposal.id, to };
@@ -84,39 +115,70 @@ function edit(desk: Desk): void {
 }
 
 function reject(desk: Desk): void {
-  const { aimed } = desk.decisions;
-  if (aimed.length > 0) desk.dialog.value = { is: "reject", proposals: aimed };
+  const { aimed, question } = desk.decisions;
+  if (question !== undefined) desk.answers.decline(question);
+  else if (aimed.length > 0) desk.dialog.value = { is: "reject", proposals: aimed };
 }
 
 function undo(desk: Desk): void {
   if (!desk.decisions.undo()) desk.tell("There is nothing to undo any more.");
 }
 
-function chain(desk: Desk): void {
+function pick(desk: Desk): void {
   const id = desk.decisions.selected.value;
-  if (id !== null) desk.dialog.value = { is: "chain", proposal: id };
+  if (id !== null) desk.decisions.toggleMark(id);
 }
 
-function raw(desk: Desk): void {
+function chain(desk: Desk): void {
+  const id = desk.decisions.selected.value;
+  if (id !== null && desk.space.proposals.get(id) !== undefined) desk.dialog.value = { is: "chain", proposal: id };
+}
+
+/** The envelope that the keyboard is at: of the row in the stream, or else the proposal. */
+function reached(desk: Desk): Envelope | undefined {
   const space = desk.past.value ?? desk.space;
   const id = desk.row.value ?? desk.decisions.selected.value;
   const row = id === null ? undefined : space.rows.of(id);
   const envelope = row === undefined ? undefined : [row.envelope, ...row.folded].find((one) => one.id === id);
-  if (envelope !== undefined) desk.dialog.value = { is: "raw", envelope };
-  else desk.tell("Choose a row with n and p first.");
+  if (envelope === undefined) desk.tell("Choose a row with n and p first.");
+  return envelope;
 }
 
+function raw(desk: Desk): void {
+  const envelope = reached(desk);
+  if (envelope !== undefined) desk.dialog.value = { is: "raw", envelope };
+}
+
+function thread(desk: Desk): void {
+  if (desk.filter.value.thread !== null) {
+    desk.filter.value = { ...desk.filter.value, thread: null };
+    return;
+  }
+  const envelope = reached(desk);
+  if (envelope === undefined) return;
+  desk.pane.value = "stream";
+  follow(desk, desk.past.value ?? desk.space, envelope);
+}
+
+/** To the next row that the filter lets through. */
 function step(desk: Desk, by: number): void {
-  const { list, of } = { list: (desk.past.value ?? desk.space).rows.list, of: desk.row.value };
-  const at = of === null ? list.length : list.findIndex((row) => row.envelope.id === of);
-  const row = list[Math.min(list.length - 1, Math.max(0, (at < 0 ? list.length : at) + by))];
+  const { list } = (desk.past.value ?? desk.space).rows;
+  const found = list.findIndex((row) => row.envelope.id === desk.row.value);
+  let at = (found < 0 ? list.length : found) + by;
+  let row = list[at];
+  while (row !== undefined && !rowPasses(desk.filter.value, row)) row = list[(at += by)];
   if (row === undefined) return;
   desk.pane.value = "stream";
   desk.row.value = row.envelope.id;
   desk.goTo.value = row.envelope.id;
 }
 
+function look(desk: Desk, pane: Pane): void {
+  desk.pane.value = pane;
+  focusPane(pane);
+}
+
 function focus(desk: Desk, id: string): void {
   if (desk.pane.value !== "stream") desk.pane.value = "stream";
-  requestAnimationFrame(() => document.getElementById(id)?.focus());
+  focusOn(`#${id}`);
 }

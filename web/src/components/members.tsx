@@ -3,12 +3,12 @@
 import { useSignal } from "@preact/signals";
 
 import type { JsonObject } from "../json";
-import { textIn } from "../space/fields";
 import { inWords } from "../space/words";
 import { visible } from "../text";
 import { useDesk } from "./desk";
 import { DialogBox } from "./dialog";
 import { fromShort } from "./grant";
+import { Invited } from "./invited";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$/;
 const ROLES: [words: string, capabilities: string[]][] = [
@@ -60,7 +60,7 @@ export function InviteDialog() {
           <input type="email" value={email.value} onInput={(event) => (email.value = event.currentTarget.value)} />
         </label>
         <p class="means" role="status">
-          <strong>What it will mean:</strong> {visible(id.value.trim() || "they", 60)} can {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them; the token is shown to you alone, once.
+          <strong>What it will mean:</strong> {visible(id.value.trim() || "they", 60)} can {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them; the link that lets them in is shown to you alone, once.
         </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
@@ -71,39 +71,6 @@ export function InviteDialog() {
           </button>
         </div>
       </form>
-    </DialogBox>
-  );
-}
-
-function Invited({ ack }: { ack: JsonObject }) {
-  const desk = useDesk();
-  const token = textIn(ack.token) ?? "";
-  const copied = useSignal(false);
-  const close = (): void => {
-    desk.invited.value = null;
-    desk.dialog.value = null;
-  };
-  return (
-    <DialogBox title={`${visible(textIn(ack.participant_id) ?? "They", 60)} may come`}>
-      <div class="form">
-        <p>Hand this over in a way that nobody else can read. It is not shown again.</p>
-        <label>
-          Where
-          <input readOnly class="mono" value={textIn(ack.connection_url) ?? ""} />
-        </label>
-        <label>
-          Token
-          <input readOnly data-first class="mono" value={token} onFocus={(event) => event.currentTarget.select()} />
-        </label>
-        <div class="actions">
-          <button type="button" onClick={() => void navigator.clipboard?.writeText(token).then(() => (copied.value = true))}>
-            {copied.value ? "Copied" : "Copy the token"}
-          </button>
-          <button type="button" class="approve" onClick={close}>
-            Done
-          </button>
-        </div>
-      </div>
     </DialogBox>
   );
 }

@@ -8,6 +8,7 @@ import { objectIn, textIn } from "../space/fields";
 import { type Proposal, argumentsOf, isOpen, statusOf, toolOf } from "../space/proposals";
 import type { Tool } from "../space/tools";
 import { lasting, visible } from "../text";
+import { AboutTool, ToolChanged } from "./about_tool";
 import { useLive } from "./desk";
 import { JsonTree } from "./json_view";
 import { StatusChip, storyOf } from "./status";
@@ -62,8 +63,9 @@ function Inside({ proposal }: { proposal: Proposal }) {
   return (
     <div class="card-inside">
       {offered.slice(0, 3).map((one) => (
-        <AboutTool key={one.participant} tool={one} />
+        <AboutTool key={one.participant} tool={one} told={space.tools.changedSince(proposal.id, one.participant) !== null} />
       ))}
+      {tool !== null && offered.slice(0, 3).map(({ participant }) => <ToolChanged key={participant} proposal={proposal} participant={participant} />)}
       <Warnings proposal={proposal} offered={offered} />
       {tool === null ? <Arguments values={proposal.params} /> : <Arguments values={argumentsOf(proposal)} />}
       <Beside proposal={proposal} />
@@ -82,7 +84,7 @@ function Inside({ proposal }: { proposal: Proposal }) {
 }
 
 /** What identifies exactly this operation: the same here, in the terminal and in the audit. */
-export function Digest({ proposal }: { proposal: Proposal }) {
+function Digest({ proposal }: { proposal: Proposal }) {
   const { space } = useLive();
   const tool = toolOf(proposal);
   const schema = tool === null || proposal.to.length !== 1 ? null : (space.tools.get(proposal.to[0] ?? "", tool)?.schema ?? null);
@@ -92,39 +94,6 @@ export function Digest({ proposal }: { proposal: Proposal }) {
       digest <code>{whole === null ? "none: it has no canonical form" : whole.slice(0, 16)}</code>
     </p>
   );
-}
-
-function AboutTool({ tool }: { tool: Tool }) {
-  return (
-    <div class="about-tool">
-      {tool.description !== null && <LongText text={tool.description} first={400} />}
-      <p class="hints">
-        {hints(tool).map(([words, tone]) => (
-          <span key={words} class={`hint ${tone}`}>
-            {words}
-          </span>
-        ))}
-      </p>
-      {tool.changed.length > 0 && (
-        <p class="warning" role="note">
-          Not what it was when first seen here: {tool.changed.join(", ")} changed.
-        </p>
-      )}
-    </div>
-  );
-}
-
-/** The tool's own word for what it is, and no more than that. */
-function hints(tool: Tool): [words: string, tone: string][] {
-  const { readOnlyHint: reads, destructiveHint: destroys, idempotentHint: repeats, openWorldHint: outside } = tool.annotations;
-  const found: [string, string][] = [];
-  if (reads === true) found.push(["says it only reads", "calm"]);
-  if (destroys === true) found.push(["says it is destructive", "grave"]);
-  if (destroys === false && reads !== true) found.push(["says it is not destructive", "calm"]);
-  if (destroys === undefined && reads !== true) found.push(["does not say whether it is destructive", "unsure"]);
-  if (repeats === true) found.push(["says doing it twice is as doing it once", "calm"]);
-  if (outside === true) found.push(["says it reaches outside", "unsure"]);
-  return found;
 }
 
 function Warnings({ proposal, offered }: { proposal: Proposal; offered: Tool[] }) {

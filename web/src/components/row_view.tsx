@@ -1,252 +1,100 @@
-/** One row of the stream, as what it is. */
+/** One row of the stream: when, who, what, and what can be done with it. */
 
-import { useSignal } from "@preact/signals";
-import { memo } from "preact/compat";
+import type { VNode } from "preact";
 
-import { GATEWAY, type Envelope } from "../envelope";
-import { textIn } from "../space/fields";
-import { hasFailed } from "../space/exchanges";
+import { type Envelope, GATEWAY } from "../envelope";
 import type { Row } from "../space/rows";
 import type { Space } from "../space/space";
-import { bytes, lasting, visible } from "../text";
-import { type Desk, useDesk, useLive } from "./desk";
+import { visible } from "../text";
+import type { Desk } from "./desk";
 import { threadOf } from "./filter";
-import { Markdown } from "./markdown_view";
-import { StatusChip } from "./status";
-import { answerText, argumentsLine, isQuiet, lineOf, operationOf } from "./summaries";
-import { Clock, LongText, Whom, Who, Words } from "./text_view";
+import { said } from "./said";
+import { isQuiet } from "./summaries";
+import { clock, whoIs } from "./text_view";
 
-interface Props {
-  row: Row;
-  space: Space;
-  /** So that a row is drawn again when what it shows has changed. */
-  version: number;
+/** What a row looks like beside what is in it. */
+export interface Look {
+  /** The one that the keyboard is at. */
   current: boolean;
+  /** Whether to offer what can be done with it: for the row that is pointed at, or that the keyboard is at. */
+  tools: boolean;
+  /** Counted from one, and out of how many; -1 while that grows. */
+  place: number;
+  outOf: number;
 }
 
-const MARKDOWN_MAX = 8_000;
+interface Drawn extends Look {
+  version: number;
+  node: VNode;
+}
 
-export const RowView = memo(function RowView({ row, space, version, current }: Props) {
-  const desk = useDesk();
-  const { envelope } = row;
-  const name = ["row", envelope.from === GATEWAY ? "from-gateway" : "", isQuiet(envelope.kind) ? "quiet-row" : "", current ? "current" : ""];
+/** The rows of one list: what has not changed is the same element, which is not even looked at again. */
+export class RowViews {
+  #drawn = new Map<Row, Drawn>();
+  #desk: Desk;
+  #space: Space;
+
+  constructor(desk: Desk, space: Space) {
+    this.#desk = desk;
+    this.#space = space;
+  }
+
+  /** Those in sight; what is out of sight is not kept. */
+  of(rows: Row[], lookOf: (row: Row, at: number) => Look): VNode[] {
+    const drawn = new Map(rows.map((row, at) => [row, this.#one(row, lookOf(row, at))]));
+    this.#drawn = drawn;
+    return [...drawn.values()].map(({ node }) => node);
+  }
+
+  #one(row: Row, look: Look): Drawn {
+    const before = this.#drawn.get(row);
+    if (before !== undefined && before.version === row.version && isSame(before, look)) return before;
+    return { ...look, version: row.version, node: this.#draw(row, look) };
+  }
+
+  #draw(row: Row, { current, tools, place, outOf }: Look): VNode {
+    const { envelope } = row;
+    const [desk, space] = [this.#desk, this.#space];
+    const name = `row${envelope.from === GATEWAY ? " from-gateway" : ""}${isQuiet(envelope.kind) ? " quiet-row" : ""}${current ? " current" : ""}`;
+    return (
+      <article
+        key={row.key}
+        class={name}
+        data-key={row.key}
+        data-kind={visible(envelope.kind, 60)}
+        data-envelope={visible(envelope.id, 80)}
+        tabIndex={-1}
+        aria-posinset={place}
+        aria-setsize={outOf}
+        aria-label={visible(`${envelope.kind} from ${envelope.from}`, 120)}
+        aria-current={current ? "true" : undefined}
+      >
+        {clock(row.at)}
+        {whoIs(envelope.from, desk.space.me)}
+        <div class="said">{said({ row, space, desk, version: row.version })}</div>
+        {tools && <Tools desk={desk} space={space} envelope={envelope} />}
+      </article>
+    );
+  }
+}
+
+function isSame(one: Look, other: Look): boolean {
+  return one.current === other.current && one.tools === other.tools && one.place === other.place && one.outOf === other.outOf;
+}
+
+function Tools({ desk, space, envelope }: { desk: Desk; space: Space; envelope: Envelope }) {
   return (
-    <div class={name.join(" ")} data-kind={visible(envelope.kind, 60)} data-envelope={visible(envelope.id, 80)}>
-      <Clock at={row.at} />
-      <Who id={envelope.from} />
-      <div class="said">
-        <Said row={row} space={space} version={version} />
-      </div>
-      <div class="row-tools">
-        <button type="button" title="what hangs together with this" onClick={() => follow(desk, space, envelope)}>
-          thread
-        </button>
-        <button type="button" title="the raw JSON (v)" onClick={() => (desk.dialog.value = { is: "raw", envelope })}>
-          raw
-        </button>
-      </div>
+    <div class="row-tools">
+      <button type="button" title="what hangs together with this (t)" onClick={() => follow(desk, space, envelope)}>
+        thread
+      </button>
+      <button type="button" title="the raw JSON (v)" onClick={() => (desk.dialog.value = { is: "raw", envelope })}>
+        raw
+      </button>
     </div>
   );
-}, unchanged);
-
-function unchanged(one: Props, other: Props): boolean {
-  return one.row === other.row && one.version === other.version && one.current === other.current && one.space === other.space;
 }
 
 export function follow(desk: Desk, space: Space, envelope: Envelope): void {
   desk.filter.value = { ...desk.filter.value, thread: threadOf(space.rows, envelope) };
-}
-
-/** What is inside a row changes with its version: the row itself stays the same object. */
-interface Inside {
-  row: Row;
-  space: Space;
-  version: number;
-}
-
-function Said({ row, space, version }: Inside) {
-  switch (row.envelope.kind) {
-    case "chat":
-      return <ChatSaid row={row} space={space} version={version} />;
-    case "mcp/proposal":
-      return <ProposalSaid row={row} space={space} version={version} />;
-    case "mcp/request":
-      return <RequestSaid row={row} space={space} version={version} />;
-    case "mcp/response":
-      return <ResponseSaid row={row} space={space} version={version} />;
-    case "reasoning/start":
-      return <ReasoningSaid row={row} space={space} version={version} />;
-    case "stream/open":
-      return <StreamSaid row={row} space={space} version={version} />;
-    default:
-      return <Words text={lineOf(row.envelope)} />;
-  }
-}
-
-function ChatSaid({ row: { envelope }, space }: Inside) {
-  const text = textIn(envelope.payload?.text) ?? "";
-  const chat = space.chats.get(envelope.id);
-  const formatted = envelope.payload?.format === "markdown" && text.length <= MARKDOWN_MAX;
-  return (
-    <div class={chat?.cancelled == null ? "chat" : "chat cancelled"}>
-      {(envelope.to?.length ?? 0) > 0 && (
-        <span class="dim">
-          to <Whom ids={envelope.to ?? []} />:{" "}
-        </span>
-      )}
-      {formatted ? <Markdown text={text} of={envelope} /> : <LongText text={text} first={800} />}
-      {chat !== undefined && chat.acknowledged.size > 0 && (
-        <small class="dim"> ✓ {[...chat.acknowledged].slice(0, 5).map(([who, how]) => `${how} by ${who}`).map((said) => visible(said, 60)).join(", ")}</small>
-      )}
-      {chat?.cancelled != null && <small class="dim"> cancelled by {visible(chat.cancelled.from, 60)}</small>}
-    </div>
-  );
-}
-
-function ProposalSaid({ row: { envelope }, space }: Inside) {
-  const desk = useDesk();
-  const proposal = space.proposals.get(envelope.id);
-  return (
-    <>
-      proposes <strong>{operationOf(envelope.payload)}</strong> of <Whom ids={envelope.to ?? []} />{" "}
-      <span class="arguments-line">{argumentsLine(envelope.payload)}</span>{" "}
-      {proposal !== undefined && <StatusChip proposal={proposal} />}{" "}
-      <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: envelope.id })}>
-        chain
-      </button>
-    </>
-  );
-}
-
-function RequestSaid({ row: { envelope }, space }: Inside) {
-  const exchange = space.exchanges.get(envelope.id);
-  const proposal = envelope.correlation_id?.map((id) => space.proposals.get(id)).find((one) => one !== undefined);
-  const fulfilment = proposal?.fulfilments.find((one) => one.id === envelope.id);
-  const progress = exchange?.progress ?? null;
-  const method = textIn(envelope.payload?.method) ?? "";
-  return (
-    <>
-      {fulfilment === undefined ? (
-        method.startsWith("notifications/") ? "tells " : method.endsWith("/list") ? "asks for " : "calls "
-      ) : (
-        <span class="approved">
-          approves {fulfilment.edited && "and changes "}
-          {proposal !== undefined && <Who id={proposal.proposer} />}'s{" "}
-        </span>
-      )}
-      <strong>{operationOf(envelope.payload)}</strong> of <Whom ids={envelope.to ?? []} />{" "}
-      <span class="arguments-line">{argumentsLine(envelope.payload)}</span>
-      {exchange !== undefined && exchange.answers.length === 0 && progress === null && <span class="dim"> …</span>}
-      {exchange !== undefined && exchange.answers.length === 0 && progress !== null && (
-        <span class="progress">
-          <progress max={progress.total ?? 1} {...(progress.total === null ? {} : { value: progress.done })} aria-label="progress" />
-          {progress.message !== null && <Words text={visible(progress.message, 120)} />}
-        </span>
-      )}
-      {exchange?.answers.slice(0, 8).map(({ envelope: answer, at }) => (
-        <AnswerSaid key={answer.id} answer={answer} after={at - exchange.at} />
-      ))}
-    </>
-  );
-}
-
-function AnswerSaid({ answer, after }: { answer: Envelope; after: number }) {
-  const failed = hasFailed(answer);
-  return (
-    <div class={failed ? "answer failed" : "answer"}>
-      <span class="arrow" aria-hidden="true">
-        ↳
-      </span>
-      <Who id={answer.from} /> {failed ? "failed: " : ""}
-      <LongText text={answerText(answer.payload)} first={300} />
-      <small class="dim">{lasting(after)}</small>
-    </div>
-  );
-}
-
-function ResponseSaid({ row, space }: Inside) {
-  const exchange = space.exchanges.get(row.envelope.correlation_id?.[0] ?? "");
-  const failed = hasFailed(row.envelope);
-  return (
-    <div class={failed ? "answer failed" : "answer"}>
-      {failed ? "fails" : "answers"} {exchange !== undefined && <strong>{operationOf(exchange.request.payload)}</strong>}
-      {exchange !== undefined && <small class="dim"> after {lasting(row.at - exchange.at)}</small>}
-      <LongText text={answerText(row.envelope.payload)} first={300} />
-    </div>
-  );
-}
-
-const opened = new WeakSet<Envelope>();
-
-function ReasoningSaid({ row: { envelope }, space }: Inside) {
-  const desk = useDesk();
-  const isOpen = useSignal(opened.has(envelope));
-  const reasoning = space.reasonings.get(envelope.id);
-  if (reasoning === undefined) return <Words text={lineOf(envelope)} />;
-  const active = reasoning.endedAt === null;
-  const last = reasoning.conclusion ?? reasoning.thoughts.at(-1);
-  const draft = { kind: "reasoning/cancel", to: [envelope.from], context: envelope.id, payload: { reason: "cancelled" } };
-  const toggle = (open: boolean): void => {
-    isOpen.value = open;
-    if (open) opened.add(envelope);
-    else opened.delete(envelope);
-  };
-  return (
-    <div class={active ? "reasoning active" : "reasoning"}>
-      <details open={isOpen.value} onToggle={(event) => toggle(event.currentTarget.open)}>
-        <summary>
-          {active ? "is thinking" : reasoning.cancel === null ? "thought" : "was stopped thinking"}:{" "}
-          <Words text={textIn(envelope.payload?.message) ?? ""} most={300} />{" "}
-          <small class="dim">{reasoning.thoughtsInAll === 1 ? "1 thought" : `${reasoning.thoughtsInAll} thoughts`}
-            {active ? "" : `, ${lasting((reasoning.endedAt ?? 0) - reasoning.at)}`}</small>
-        </summary>
-        {isOpen.value && (
-          <ol class="thoughts">
-            {reasoning.thoughts.slice(-100).map((thought) => (
-              <li key={thought.id}>
-                <LongText text={textIn(thought.payload?.message) ?? ""} first={600} />
-              </li>
-            ))}
-          </ol>
-        )}
-      </details>
-      {last !== undefined && !(isOpen.value && reasoning.conclusion === null) && (
-        <p class={reasoning.conclusion === null ? "latest" : "conclusion"}>
-          <Words text={textIn(last.payload?.message) ?? ""} most={400} />
-        </p>
-      )}
-      {active && desk.may(draft) && (
-        <button type="button" class="small" onClick={() => void desk.send(draft)}>
-          Stop it
-        </button>
-      )}
-    </div>
-  );
-}
-
-function StreamSaid({ row: { envelope }, space }: Inside) {
-  useLive(); // it flows without envelopes
-  const stream = space.streams.byOpening(envelope.id);
-  if (stream === undefined) return <Words text={lineOf(envelope)} />;
-  const { expectedBytes } = stream;
-  return (
-    <div class="stream">
-      opened a stream for <Who id={stream.owner} />
-      {stream.description !== null && (
-        <>
-          {": "}
-          <Words text={stream.description} most={200} />
-        </>
-      )}{" "}
-      <span class="dim">
-        {bytes(stream.bytes)}
-        {expectedBytes !== null && ` of ${bytes(expectedBytes)}`}
-        {stream.closedAt === null ? `, ${bytes(stream.rate)} a second` : `, closed${stream.closedWhy === null ? "" : `: ${visible(stream.closedWhy, 60)}`}`}
-      </span>
-      {expectedBytes !== null && expectedBytes > 0 && stream.closedAt === null && (
-        <progress max={expectedBytes} value={Math.min(stream.bytes, expectedBytes)} aria-label="how much has come" />
-      )}
-      {stream.isText && stream.tail !== "" && <LongText text={stream.tail.slice(-2_000)} class="block tail" />}
-    </div>
-  );
 }

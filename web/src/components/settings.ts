@@ -1,67 +1,32 @@
-/** What a person chose for this browser: the theme, and whether to be told. */
+/** How a person wants the page in this browser: light, dark, or as the system has it. */
 
 import { effect, signal } from "@preact/signals";
+
+import { store, stored } from "../stored";
 
 export type Theme = "system" | "light" | "dark";
 
 const THEME = "mew.theme";
-const NOTIFY = "mew.notify";
+const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
 export class Settings {
-  readonly theme = signal<Theme>(read(THEME) === "light" ? "light" : read(THEME) === "dark" ? "dark" : "system");
-  readonly notifies = signal(read(NOTIFY) === "yes" && "Notification" in window && Notification.permission === "granted");
+  readonly theme = signal<Theme>(themeStored());
 
   constructor() {
     effect(() => {
       const theme = this.theme.value;
       if (theme === "system") delete document.documentElement.dataset["theme"];
       else document.documentElement.dataset["theme"] = theme;
-      write(THEME, theme);
+      store(THEME, theme);
     });
   }
 
   nextTheme(): void {
-    const after: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
-    this.theme.value = after[this.theme.value];
-  }
-
-  /** Returns why not, where the browser would not have it. */
-  async toggleNotifications(): Promise<string | null> {
-    if (this.notifies.value) {
-      this.notifies.value = false;
-    } else {
-      if (!("Notification" in window)) return "This browser shows no notifications.";
-      if ((await Notification.requestPermission()) !== "granted") return "The browser was told not to show notifications of this page.";
-      this.notifies.value = true;
-    }
-    write(NOTIFY, this.notifies.value ? "yes" : "no");
-    return null;
-  }
-
-  /** Only while nobody looks at the page. */
-  notify(text: string, space: string): void {
-    if (!this.notifies.value || document.visibilityState === "visible") return;
-    try {
-      const shown = new Notification(text, { tag: `mew-${space}`, body: `It waits for you in ${space}.` });
-      shown.onclick = () => window.focus();
-    } catch {
-      // some browsers have them only for installed pages
-    }
+    this.theme.value = NEXT[this.theme.value];
   }
 }
 
-function read(name: string): string | null {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
-}
-
-function write(name: string, value: string): void {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // switched off, or full: then it holds for this visit
-  }
+function themeStored(): Theme {
+  const theme = stored(THEME);
+  return theme === "light" || theme === "dark" ? theme : "system";
 }

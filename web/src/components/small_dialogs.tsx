@@ -5,15 +5,15 @@ import { useSignal } from "@preact/signals";
 import type { Envelope } from "../envelope";
 import { useDesk } from "./desk";
 import { DialogBox } from "./dialog";
-import { KEYS } from "./keys";
+import { KEYS, KEYS_WITHIN } from "./keys";
 import { LongText } from "./text_view";
 import { visible } from "../text";
 
 export function KeysDialog() {
   return (
     <DialogBox title="Keys">
-      <dl class="keys">
-        {KEYS.map((key) => (
+      <dl class="keys" tabIndex={0}>
+        {[...KEYS, ...KEYS_WITHIN].map((key) => (
           <div key={key.shown}>
             <dt>
               {key.shown.split("  ").map((one) => (
@@ -23,12 +23,6 @@ export function KeysDialog() {
             <dd>{key.words}</dd>
           </div>
         ))}
-        <div>
-          <dt>
-            <kbd>Esc</kbd>
-          </dt>
-          <dd>close, or leave a field</dd>
-        </div>
       </dl>
     </DialogBox>
   );
@@ -51,24 +45,29 @@ export function RawDialog({ envelope }: { envelope: Envelope }) {
 
 export function HistoryDialog() {
   const desk = useDesk();
-  const hourAgo = new Date(desk.now.peek() - 3_600_000);
-  const local = new Date(hourAgo.getTime() - hourAgo.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  const moment = useSignal(local);
+  const moment = useSignal(localTime(new Date(desk.now.peek() - 3_600_000)));
+  const id = useSignal("");
   const done = (event: Event): void => {
     event.preventDefault();
-    const since = new Date(moment.value);
-    if (Number.isNaN(since.getTime())) return;
+    const [wanted, since] = [id.value.trim(), new Date(moment.value)];
+    if (wanted === "" && Number.isNaN(since.getTime())) return;
     desk.dialog.value = null;
-    void desk.lookBack(since);
+    void (wanted === "" ? desk.history.toMoment(since) : desk.history.toEnvelope(wanted));
   };
   return (
     <DialogBox title="Look back">
       <form class="form" onSubmit={done}>
         <label>
-          What happened from
-          <input data-first type="datetime-local" value={moment.value} onInput={(event) => (moment.value = event.currentTarget.value)} />
+          To a moment
+          <input data-first type="datetime-local" step="1" value={moment.value} onInput={(event) => (moment.value = event.currentTarget.value)} />
         </label>
-        <p class="dim">A thousand envelopes from then on, apart from what happens now. Scrolling up in the stream brings older ones, too.</p>
+        <label>
+          Or to an envelope, by its id
+          <input value={id.value} spellcheck={false} autocomplete="off" class="mono" onInput={(event) => (id.value = event.currentTarget.value)} />
+        </label>
+        <p class="dim">
+          Shown apart from what happens now; scroll to read on, either way. <kbd>b</kbd> leads back.
+        </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
             Back
@@ -80,4 +79,9 @@ export function HistoryDialog() {
       </form>
     </DialogBox>
   );
+}
+
+/** As the field for a moment wants it: without a zone, in that of who looks. */
+function localTime(moment: Date): string {
+  return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -1,8 +1,9 @@
 /** The stream: every envelope, as it happens, with filters, and a way back into the history. */
 
-import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 
+import type { Envelope } from "../envelope";
+import { momentOf } from "../space/space";
 import { count, visible } from "../text";
 import { Composer } from "./composer";
 import { useDesk, useLive } from "./desk";
@@ -12,20 +13,24 @@ import { StreamList } from "./stream_list";
 const KINDS = ["chat", "mcp", "mcp/proposal", "mcp/request", "reasoning", "stream", "participant", "capability", "space", "system"];
 const TYPING_MS = 200;
 
+/** The past does not grow: its end is not followed. */
+const STILL = {
+  get value(): boolean {
+    return false;
+  },
+  set value(_following: boolean) {},
+};
+
 export function Stream() {
   const desk = useDesk();
   desk.version.value;
+  const { history, following } = desk;
   const past = desk.past.value;
   const space = past ?? desk.space;
-  const following = useSignal(true);
   const filtered = useRef(new Filtered()).current;
   const rows = filtered.of(space.rows, desk.filter.value);
-  const older = desk.older.value.is;
-  useEffect(() => {
-    following.value = past === null;
-  }, [past]);
-  const top = (): void => {
-    if (past === null && older === "more" && desk.loaded.value) void desk.loadOlder();
+  const earlier = (): void => {
+    if (desk.loaded.value && history.hasEarlier) void history.earlier();
   };
   return (
     <section class="stream-pane" aria-labelledby="stream-title">
@@ -33,27 +38,64 @@ export function Stream() {
         <h2 id="stream-title">{past === null ? "Everything" : "History"}</h2>
         <Filters />
       </header>
-      {past !== null && (
-        <p class="banner">
-          This is what was, not what is.{" "}
-          <button type="button" class="small" onClick={() => (desk.past.value = null)}>
-            Back to now
-          </button>
-        </p>
-      )}
-      {past === null && older === "loading" && <p class="banner dim">Fetching older envelopes…</p>}
-      <StreamList key={past === null ? "now" : "past"} rows={rows} space={space} following={following} onTop={top} />
+      {past !== null && <PastBanner />}
+      <Earlier few={rows.length === 0 || !isEmpty(desk.filter.value)} onEarlier={earlier} />
+      <StreamList key={past === null ? "now" : "past"} rows={rows} space={space} following={past === null ? following : STILL} onTop={earlier} onEnd={() => void history.later()} />
       {rows.length === 0 && (
         <p class="dim pad empty">{isEmpty(desk.filter.value) ? "Nothing has happened yet." : "Nothing fits the filter."}</p>
       )}
-      {!following.value && (
-        <button type="button" class="to-end" onClick={() => (following.value = true)}>
+      {past === null && !following.value && (
+        <button type="button" class="to-end" title="to the end, and stay there (b)" onClick={() => (following.value = true)}>
           ↓ Newest
         </button>
       )}
       <Composer />
     </section>
   );
+}
+
+function PastBanner() {
+  const { history, now } = useDesk();
+  const shown = history.past.value?.envelopes ?? [];
+  const [first, last] = [shown[0], shown.at(-1)];
+  return (
+    <p class="banner">
+      This is what was, not what is
+      {first !== undefined && last !== undefined && `: ${momentWords(first, now.peek())} to ${momentWords(last, now.peek())}`}
+      {!history.hasLater && ", the newest when it was fetched"}.{" "}
+      <button type="button" class="small" onClick={() => history.toNow()}>
+        Back to now <kbd>b</kbd>
+      </button>
+    </p>
+  );
+}
+
+/** Older ones come by themselves where there is something to scroll; with a filter there may not be. */
+function Earlier({ few, onEarlier }: { few: boolean; onEarlier(): void }) {
+  const { history, loaded } = useDesk();
+  if (!loaded.value || !history.hasEarlier) return null;
+  if (history.busy.value) {
+    return (
+      <p class="fetching" role="status">
+        Fetching…
+      </p>
+    );
+  }
+  if (!few) return null;
+  return (
+    <p class="banner dim">
+      Only what is here is looked through.{" "}
+      <button type="button" class="small" onClick={onEarlier}>
+        Look further back
+      </button>
+    </p>
+  );
+}
+
+function momentWords(envelope: Envelope, now: number): string {
+  const at = new Date(momentOf(envelope));
+  const time = at.toLocaleTimeString([], { hour12: false });
+  return at.toDateString() === new Date(now).toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
 }
 
 function Filters() {

@@ -31,13 +31,15 @@ export function argumentsLine(payload: JsonObject | undefined, most = 160): stri
   return cut(parts.join(", "), most);
 }
 
-export function oneLine(value: Json | undefined, most = 120): string {
+function oneLine(value: Json | undefined, most = 120): string {
   if (value === undefined) return "";
   if (typeof value === "string") return visible(value, most);
   if (typeof value !== "object" || value === null) return String(value);
   if (Array.isArray(value)) return `[${count(value.length)}]`;
   return cut(`{${Object.keys(value).slice(0, 6).map((name) => visible(name, 24)).join(", ")}}`, most);
 }
+
+const ANSWERS: Record<string, string> = { accept: "accepts", decline: "declines", cancel: "leaves it without a decision" };
 
 /** What an answer says: its text where it has some. */
 export function answerText(payload: JsonObject | undefined): string {
@@ -49,6 +51,8 @@ export function answerText(payload: JsonObject | undefined): string {
   if (texts.length > 0) return texts.join("\n");
   const tools = listIn(objectIn(result).tools);
   if (tools.length > 0) return `${count(tools.length)} tools: ${tools.map((tool) => textIn(objectIn(tool).name) ?? "?").join(", ")}`;
+  const answered = ANSWERS[textIn(objectIn(result).action) ?? ""];
+  if (answered !== undefined) return `${answered}${objectIn(result).content === undefined ? "" : `: ${JSON.stringify(objectIn(result).content)}`}`;
   const bare = objectIn(result).structuredContent ?? result;
   return bare === undefined ? "nothing" : (JSON.stringify(bare) ?? "");
 }
@@ -77,7 +81,8 @@ const LINES: Record<string, Say> = {
   "participant/resume": (payload, envelope) => `lets ${whom(envelope)} go on${because(payload)}`,
   "participant/request-status": (_payload, envelope) => `asks ${whom(envelope)} how it is doing`,
   "participant/status": (payload) => statusLine(payload),
-  "participant/forget": (payload, envelope) => `tells ${whom(envelope)} to forget its ${who(payload.direction)}${payload.entries === undefined ? "" : ` ${oneLine(payload.entries, 20)}`} messages`,
+  "participant/forget": (payload, envelope) =>
+    `tells ${whom(envelope)} to forget its ${who(payload.direction)}${payload.entries === undefined ? "" : ` ${oneLine(payload.entries, 20)}`} messages`,
   "participant/compact": (payload, envelope) => `tells ${whom(envelope)} to compact its memory${because(payload)}`,
   "participant/compact-done": (payload) => (payload.skipped === true ? "had nothing to compact" : `has compacted its memory${freed(payload)}`) + because(payload),
   "participant/clear": (_payload, envelope) => `tells ${whom(envelope)} to forget everything`,
@@ -97,7 +102,10 @@ const LINES: Record<string, Say> = {
   "stream/write-revoked": (payload) => `${who(payload.participant_id)} may no longer write to a stream`,
   "stream/ownership-transferred": (payload) => `${who(payload.new_owner)} has a stream of ${who(payload.previous_owner)} now`,
   "system/presence": (payload) => `${who(objectIn(payload.participant).id)} ${payload.event === "join" ? "joined" : "left"}`,
-  "system/error": (payload) => `${textIn(payload.participant) === null ? "refused" : `refused ${who(payload.participant)}`}: ${visible(textIn(payload.message) ?? textIn(payload.error) ?? "", 300)}`,
+  "system/error": (payload) => {
+    const refused = textIn(payload.participant) === null ? "refused" : `refused ${who(payload.participant)}`;
+    return `${refused}: ${visible(textIn(payload.message) ?? textIn(payload.error) ?? "", 300)}`;
+  },
 };
 
 /** One line for any envelope; a kind that nobody knows is named, with what it holds. */
@@ -113,7 +121,7 @@ export function isQuiet(kind: string): boolean {
   return /^(system\/presence|participant\/|capability\/grant-ack|chat\/|stream\/)/.test(kind);
 }
 
-export function statusLine(payload: JsonObject): string {
+function statusLine(payload: JsonObject): string {
   const parts: string[] = [];
   const status = textIn(payload.status);
   const [tokens, most] = [numberIn(payload.tokens), numberIn(payload.max_tokens)];

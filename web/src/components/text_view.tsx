@@ -1,15 +1,16 @@
 /** Text, names and moments of others, shown so that they cannot pass for anything else. */
 
 import { useSignal } from "@preact/signals";
+import type { VNode } from "preact";
 
 import { GATEWAY } from "../envelope";
 import { count, cut, lasting, named, pieces } from "../text";
 import { useDesk } from "./desk";
 
 /** Text as it is; what cannot be seen in it is shown as such. */
-export function Words({ text, most = 4_000 }: { text: string; most?: number }) {
+export function Words({ text, most = 4_000, class: name }: { text: string; most?: number; class?: string }) {
   return (
-    <bdi>
+    <bdi class={name}>
       {pieces(cut(text, most)).map((piece, at) =>
         typeof piece === "string" ? (
           piece
@@ -23,14 +24,26 @@ export function Words({ text, most = 4_000 }: { text: string; most?: number }) {
   );
 }
 
+interface Long {
+  text: string;
+  first?: number;
+  class?: string;
+}
+
+const SHORT = 400;
 const STEP = 20_000;
 
 /** Long text, the beginning first, and more of it for who asks. */
-export function LongText({ text, first = 2_000, class: name = "" }: { text: string; first?: number; class?: string }) {
+export function LongText({ text, first = 2_000, class: name = "" }: Long) {
+  if (text.length <= Math.min(first, SHORT)) return Words({ text, class: `long-text ${name}` });
+  return <Unfolding text={text} first={first} class={name} />;
+}
+
+function Unfolding({ text, first, class: name }: Required<Long>) {
   const most = useSignal(first);
   const more = text.length - most.value;
   return (
-    <div class={`long-text ${name}`} tabIndex={text.length > 400 ? 0 : undefined}>
+    <div class={`long-text ${name}`} tabIndex={0}>
       <Words text={text} most={most.value} />
       {more > 0 && (
         <button type="button" class="quiet" onClick={() => (most.value += STEP)}>
@@ -45,6 +58,11 @@ const HUES = 12;
 
 /** A participant. Colours help to follow one; they are no proof of who it is. */
 export function Who({ id }: { id: string }) {
+  return whoIs(id, useDesk().space.me);
+}
+
+/** The same, for rows of which many come. */
+export function whoIs(id: string, me: string): VNode {
   if (id === GATEWAY) {
     return (
       <span class="who gateway" title="said by the gateway itself">
@@ -52,7 +70,6 @@ export function Who({ id }: { id: string }) {
       </span>
     );
   }
-  const { me } = useDesk().space;
   return (
     <span class={`who hue-${hueOf(id)}`} title={id === me ? "this is you" : undefined}>
       {named(id, 60)}
@@ -97,10 +114,33 @@ export function Ago({ at }: { at: number }) {
   );
 }
 
-export function Clock({ at }: { at: number }) {
+interface Moment {
+  second: number;
+  exact: string;
+  whole: string;
+  time: string;
+}
+
+/** Many rows come within one second, and to write it out takes longer than all the rest. */
+let latest: Moment = { second: Number.NaN, exact: "", whole: "", time: "" };
+
+function momentOf(at: number): Moment {
+  const second = Math.floor(at / 1000);
+  if (latest.second !== second) latest = { second, exact: new Date(second * 1000).toISOString(), whole: WHOLE.format(at), time: TIME.format(at) };
+  return latest;
+}
+
+/** The time of day. */
+export function clockOf(at: number): string {
+  return TIME.format(at);
+}
+
+/** The same as an element, for rows of which many come. */
+export function clock(at: number): VNode {
+  const { exact, whole, time } = momentOf(at);
   return (
-    <time class="clock" dateTime={new Date(at).toISOString()} title={WHOLE.format(at)}>
-      {TIME.format(at)}
+    <time class="clock" dateTime={exact} title={whole}>
+      {time}
     </time>
   );
 }

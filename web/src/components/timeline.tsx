@@ -1,23 +1,12 @@
-/** The space as lanes, one for each participant, so that one sees who waited for whom. */
+/** The space as lanes, one for each participant, so that one sees who waited for whom; arrows lead from bar to bar. */
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { Space } from "../space/space";
 import { lasting, visible } from "../text";
 import { useDesk, useLive } from "./desk";
-import { hueOf } from "./text_view";
-import { operationOf } from "./summaries";
-
-interface Bar {
-  lane: string;
-  from: number;
-  to: number;
-  tone: "waits" | "works" | "thinks" | "says";
-  words: string;
-  id: string;
-  row: number;
-}
+import { type Bar, type Lane, type Span, type Tone, barFrom, lanesOf } from "./lanes";
+import { clockOf, hueOf } from "./text_view";
 
 const SPANS: [words: string, ms: number][] = [
   ["1 minute", 60_000],
@@ -25,15 +14,21 @@ const SPANS: [words: string, ms: number][] = [
   ["30 minutes", 1_800_000],
   ["3 hours", 10_800_000],
 ];
-const LANE = 46;
+const TONES: Tone[] = ["waits", "works", "thinks", "says"];
+const LINES: Record<Tone, number> = { waits: 5, works: 15, thinks: 25, says: 35 };
+const HIGH = 8;
+const LANE = 48;
 const NAMES = 130;
-const NARROWEST = 420;
-const BARS_MAX = 2_000;
-const LANES_MAX = 40;
+const NARROWEST = 200;
+const SAID = 5;
+/** Of the time that is shown: what is said within one is one bar, however wide the screen is. */
+const STEPS = 160;
 
 export function Timeline() {
   const desk = useLive();
   const chosen = useSignal<number | null>(null);
+  /** The time stands still while somebody goes from bar to bar. */
+  const still = useSignal<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useSignal(800);
   useLayoutEffect(() => {
@@ -44,22 +39,22 @@ export function Timeline() {
     return () => observer.disconnect();
   }, []);
   const space = desk.past.value ?? desk.space;
-  const first = space.rows.list[0]?.at ?? desk.now.value;
-  const fitting = SPANS.findIndex(([, ms]) => ms > desk.now.value - first);
-  const span = chosen.value ?? (fitting < 0 ? SPANS.length - 2 : fitting);
-  const ms = SPANS[span]?.[1] ?? 300_000;
-  const last = space.rows.list.at(-1)?.at ?? desk.now.value;
-  const end = desk.past.value === null ? Math.max(desk.now.value, last) : last + 1000;
-  const begin = end - ms;
-  const bars = barsOf(space, begin, end);
-  const lanes = [...new Set(bars.map((bar) => bar.lane))].sort().slice(0, LANES_MAX);
+  const now = still.value ?? desk.now.value;
+  const first = space.rows.list[0]?.at ?? now;
+  const fitting = SPANS.findIndex(([, ms]) => ms > now - first);
+  const chosenOrFitting = chosen.value ?? (fitting < 0 ? SPANS.length - 2 : fitting);
+  const ms = SPANS[chosenOrFitting]?.[1] ?? 300_000;
+  const last = space.rows.list.at(-1)?.at ?? now;
+  const end = still.value ?? (desk.past.value === null ? Math.max(now, last) : last + 1000);
+  const span = { begin: end - ms, end, stepMs: ms / STEPS };
+  const lanes = lanesOf(space, span);
   return (
     <section class="timeline" aria-labelledby="timeline-title">
       <header class="pane-head">
         <h2 id="timeline-title">Timeline</h2>
         <label>
           the last{" "}
-          <select value={String(span)} onChange={(event) => (chosen.value = Number(event.currentTarget.value))}>
+          <select value={String(chosenOrFitting)} onChange={(event) => (chosen.value = Number(event.currentTarget.value))}>
             {SPANS.map(([words], at) => (
               <option key={words} value={String(at)}>
                 {words}
@@ -69,103 +64,115 @@ export function Timeline() {
         </label>
       </header>
       <p class="legend">
-        {(["waits", "works", "thinks", "says"] as const).map((tone) => (
+        {TONES.map((tone) => (
           <span key={tone}>
             <i class={`swatch ${tone}`} /> {tone}
           </span>
         ))}
       </p>
-      <div class="lanes" ref={box} tabIndex={0} role="group" aria-label="lanes">
-        {lanes.length === 0 ? (
-          <p class="dim">Nothing happened in this time.</p>
-        ) : (
-          <svg width={NAMES + width.value} height={lanes.length * LANE + 24} role="img" aria-label={`what ${lanes.length} participants did in the last ${lasting(ms)}`}>
-            <Ticks begin={begin} ms={ms} width={width.value} height={lanes.length * LANE} />
-            {lanes.map((lane, at) => (
-              <g key={lane} transform={`translate(0 ${at * LANE})`}>
-                <text class={`lane-name hue-${hueOf(lane)}`} x={NAMES - 10} y={LANE / 2 + 4} text-anchor="end">
-                  {visible(lane, 18)}
-                </text>
-                <line class="lane-line" x1={NAMES} x2={NAMES + width.value} y1={LANE - 1} y2={LANE - 1} />
-              </g>
-            ))}
-            {bars.map((bar) => (
-              <BarView key={bar.id + bar.tone + bar.lane} bar={bar} top={lanes.indexOf(bar.lane) * LANE} begin={begin} ms={ms} width={width.value} />
-            ))}
-          </svg>
-        )}
+      <div
+        class="lanes"
+        ref={box}
+        onFocusIn={() => (still.value ??= end)}
+        onFocusOut={(event) => {
+          if (!(event.relatedTarget instanceof Node && event.currentTarget.contains(event.relatedTarget))) still.value = null;
+        }}
+      >
+        {lanes.length === 0 ? <p class="dim">Nothing happened in this time.</p> : <Lanes lanes={lanes} span={span} width={width.value} />}
       </div>
     </section>
   );
 }
 
-function BarView({ bar, top, begin, ms, width: all }: { bar: Bar; top: number; begin: number; ms: number; width: number }) {
+/** A grid to who hears it: a row for each participant, with its bars in the order of time. */
+function Lanes({ lanes, span, width }: { lanes: Lane[]; span: Span; width: number }) {
   const desk = useDesk();
-  if (top < 0) return null;
-  const x = NAMES + (Math.max(0, bar.from - begin) / ms) * all;
-  const width = Math.max(bar.tone === "says" ? 5 : 3, ((bar.to - Math.max(begin, bar.from)) / ms) * all);
-  const show = (): void => {
+  const grid = useRef<SVGSVGElement>(null);
+  const reached = useSignal<string | null>(null);
+  const bars = lanes.flatMap((lane) => lane.bars);
+  // The way in for Tab is where one was, or what happened last.
+  const stop = bars.find((bar) => nameOf(bar) === reached.value) ?? bars.reduce((one, other) => (other.from > one.from ? other : one));
+  const show = (bar: Bar): void => {
     desk.pane.value = "stream";
-    desk.goTo.value = bar.id;
     desk.row.value = bar.id;
+    desk.goTo.value = bar.id;
+  };
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" || event.key === " ") show(stop);
+    const next = barFrom(lanes, stop, event.key);
+    if (next !== undefined) {
+      reached.value = nameOf(next);
+      const at = lanes.findIndex(({ name }) => name === next.lane);
+      const bar = lanes[at]?.bars.findIndex((one) => one.key === next.key) ?? 0;
+      grid.current?.querySelectorAll("[role=row]")[at]?.querySelectorAll<SVGElement>(".bar")[bar]?.focus();
+    }
+    if (next !== undefined || /^(Enter| |Arrow.*)$/.test(event.key)) event.preventDefault();
   };
   return (
-    <g class={`bar ${bar.tone}`} onClick={show}>
-      <title>{bar.words}</title>
-      <rect x={x} y={top + 6 + bar.row * 11} width={Math.min(width, NAMES + all - x)} height={9} rx={3} />
-    </g>
+    <svg
+      ref={grid}
+      width={NAMES + width}
+      height={lanes.length * LANE + 24}
+      role="grid"
+      aria-readonly="true"
+      aria-label={`what ${lanes.length} participants did in the last ${lasting(span.end - span.begin)}`}
+      onKeyDown={pressed}
+    >
+      <Ticks span={span} width={width} height={lanes.length * LANE} />
+      {lanes.map((lane, at) => (
+        <g key={lane.name} role="row" transform={`translate(0 ${at * LANE})`}>
+          <text role="rowheader" class={`lane-name hue-${hueOf(lane.name)}`} x={NAMES - 10} y={LANE / 2 + 4} text-anchor="end">
+            {visible(lane.name, 18)}
+          </text>
+          <line aria-hidden="true" class="lane-line" x1={NAMES} x2={NAMES + width} y1={LANE - 1} y2={LANE - 1} />
+          {lane.bars.map((bar) => (
+            <g
+              key={bar.key}
+              class={`bar ${bar.tone}`}
+              role="gridcell"
+              tabindex={bar === stop ? 0 : -1}
+              aria-label={`${bar.words}, at ${clockOf(bar.from)}`}
+              onClick={() => show(bar)}
+              onFocus={() => (reached.value = nameOf(bar))}
+            >
+              <title>{bar.words}</title>
+              <rect y={LINES[bar.tone]} height={HIGH} rx={3} {...placeOf(bar, span, width)} />
+            </g>
+          ))}
+        </g>
+      ))}
+    </svg>
   );
 }
 
-function Ticks({ begin, ms, width, height }: { begin: number; ms: number; width: number; height: number }) {
-  const parts = width < 600 ? 3 : 6;
+/** The same envelope has a bar in the lane of who waits, and in that of who works for it. */
+function nameOf(bar: Bar): string {
+  return `${bar.key} ${bar.lane}`;
+}
+
+function placeOf(bar: Bar, { begin, end }: Span, all: number): { x: number; width: number } {
+  const scale = all / (end - begin);
+  const from = Math.max(begin, bar.from);
+  const width = Math.max(bar.tone === "says" ? SAID : 3, (bar.to - from) * scale);
+  const x = (from - begin) * scale;
+  return { x: NAMES + x, width: Math.min(width, all - x) };
+}
+
+function Ticks({ span: { begin, end }, width, height }: { span: Span; width: number; height: number }) {
+  const parts = width < 300 ? 2 : width < 600 ? 3 : 6;
   return (
-    <>
+    <g aria-hidden="true">
       {Array.from({ length: parts + 1 }, (_, at) => {
         const x = NAMES + (at / parts) * width;
         return (
           <g key={at}>
             <line class="tick" x1={x} x2={x} y1={0} y2={height} />
             <text class="tick-name" x={x} y={height + 16} text-anchor={at === parts ? "end" : "middle"}>
-              {new Date(begin + (at / parts) * ms).toLocaleTimeString("en-GB")}
+              {clockOf(begin + (at / parts) * (end - begin))}
             </text>
           </g>
         );
       })}
-    </>
+    </g>
   );
-}
-
-/** Who waits has a bar until it is answered; who works for it has one at the same time. */
-function barsOf(space: Space, begin: number, end: number): Bar[] {
-  const bars: Bar[] = [];
-  const add = (bar: Bar): void => {
-    if (bar.to >= begin && bar.from <= end && bars.length < BARS_MAX) bars.push(bar);
-  };
-  for (let at = space.rows.list.length - 1; at >= 0 && bars.length < BARS_MAX; at -= 1) {
-    const row = space.rows.list[at];
-    if (row === undefined || row.at < begin - 86_400_000) break;
-    const { envelope } = row;
-    const { id, from } = envelope;
-    if (envelope.kind === "mcp/proposal") {
-      const proposal = space.proposals.get(id);
-      const decided = proposal?.fulfilments[0]?.at ?? proposal?.withdrawn?.at ?? end;
-      add({ lane: from, from: row.at, to: decided, tone: "waits", words: `${from} waits for a decision on ${operationOf(envelope.payload)}: ${lasting(decided - row.at)}`, id, row: 0 });
-    } else if (envelope.kind === "mcp/request") {
-      const exchange = space.exchanges.get(id);
-      if (exchange === undefined) continue;
-      const answered = exchange.answers[0]?.at ?? end;
-      const what = operationOf(envelope.payload);
-      add({ lane: from, from: row.at, to: answered, tone: "waits", words: `${from} waits for ${what}: ${lasting(answered - row.at)}`, id, row: 0 });
-      for (const target of envelope.to ?? []) {
-        add({ lane: target, from: row.at, to: answered, tone: "works", words: `${target} does ${what} for ${from}: ${lasting(answered - row.at)}`, id, row: 1 });
-      }
-    } else if (envelope.kind === "reasoning/start") {
-      const ended = space.reasonings.get(id)?.endedAt ?? end;
-      add({ lane: from, from: row.at, to: ended, tone: "thinks", words: `${from} thinks: ${lasting(ended - row.at)}`, id, row: 2 });
-    } else if (envelope.kind === "chat") {
-      add({ lane: from, from: row.at, to: row.at, tone: "says", words: `${from} says something`, id, row: 2 });
-    }
-  }
-  return bars;
 }

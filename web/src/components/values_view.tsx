@@ -58,7 +58,7 @@ function Argument({ name, value }: { name: string; value: Json }) {
   );
 }
 
-export function Value({ value }: { value: Json }) {
+function Value({ value }: { value: Json }) {
   if (typeof value === "string") {
     if (looksLikeDiff(value)) return <DiffView lines={readDiff(value)} />;
     if (value.length > SHORT || value.includes("\n")) return <LongText text={value} class="block" />;
@@ -77,7 +77,7 @@ export function Value({ value }: { value: Json }) {
   return <Leaf value={value} />;
 }
 
-export function DiffView({ lines }: { lines: Line[] }) {
+function DiffView({ lines }: { lines: Line[] }) {
   const marks: Record<Line["is"], string> = { added: "+", removed: "−", same: " ", place: "", file: "", gap: "⋯" };
   return (
     <div class="diff" role="group" aria-label="what changes, line by line" tabIndex={0}>
@@ -103,11 +103,18 @@ export function Changes({ changes }: { changes: Difference[] }) {
       {changes.map((change) => (
         <li key={change.path}>
           <code>{visible(change.path.replace(/^params\.(arguments\.)?/, ""), 120)}</code>
-          <DiffView lines={compareLines(asLines(change.old), asLines(change.new))} />
+          <DiffView lines={linesOf(change)} />
         </li>
       ))}
     </ul>
   );
+}
+
+/** What was not there before is added, and no empty line removed. */
+function linesOf({ old, new: now }: Difference): Line[] {
+  const whole = (is: "added" | "removed", value: Json | undefined): Line[] => asLines(value).split("\n").map((text) => ({ is, text }));
+  if (old === undefined) return whole("added", now);
+  return now === undefined ? whole("removed", old) : compareLines(asLines(old), asLines(now));
 }
 
 function asLines(value: Json | undefined): string {

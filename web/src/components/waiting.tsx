@@ -1,12 +1,13 @@
-/** Waiting for you: the open proposals, the oldest first, always in sight. */
+/** Waiting for you: the open proposals and questions, the oldest first, always in sight. */
 
 import { useEffect, useRef } from "preact/hooks";
 
-import type { Proposal } from "../space/proposals";
+import { type Item, isAsked } from "../space/space";
 import { count } from "../text";
 import { describe } from "./decisions";
 import { useDesk } from "./desk";
 import { ProposalCard } from "./proposal_card";
+import { QuestionCard } from "./question_card";
 
 const SHOWN_MAX = 60;
 const EACH_MAX = 20;
@@ -15,23 +16,24 @@ const KEPT_MS = 6_000;
 const READ_MS = 20_000;
 
 /** What is listed: what waits, and what was just decided or closed while it was shown. */
-export function useListed(): Proposal[] {
+function useListed(): Item[] {
   const desk = useDesk();
   const { decisions, space } = desk;
-  const kept = decisions.kept.value.map((id) => space.proposals.get(id)).filter((found) => found !== undefined);
+  const kept = decisions.kept.value.map((id) => space.proposals.get(id) ?? space.questions.get(id)).filter((found) => found !== undefined);
   const waiting = fairly(desk.waiting.value);
-  const all = new Map([...waiting, ...kept].map((proposal) => [proposal.id, proposal]));
+  const all = new Map([...waiting, ...kept].map((item) => [item.id, item]));
   return [...all.values()].sort((one, other) => one.at - other.at);
 }
 
 /** Where there are too many to show, nobody's hide another's. */
-function fairly(waiting: Proposal[]): Proposal[] {
+function fairly(waiting: Item[]): Item[] {
   if (waiting.length <= SHOWN_MAX) return waiting;
   const counts = new Map<string, number>();
   return waiting
-    .filter(({ proposer }) => {
-      const before = counts.get(proposer) ?? 0;
-      counts.set(proposer, before + 1);
+    .filter((item) => {
+      const whose = isAsked(item) ? item.asker : item.proposer;
+      const before = counts.get(whose) ?? 0;
+      counts.set(whose, before + 1);
       return before < EACH_MAX;
     })
     .slice(0, SHOWN_MAX);
@@ -88,9 +90,7 @@ export function Waiting() {
         )}
       </header>
       <div class="cards" tabIndex={-1}>
-        {listed.map((proposal) => (
-          <ProposalCard key={proposal.id} proposal={proposal} />
-        ))}
+        {listed.map((item) => (isAsked(item) ? <QuestionCard key={item.id} question={item} /> : <ProposalCard key={item.id} proposal={item} />))}
         {waiting.length > listed.length && <p class="dim pad">and {count(waiting.length - listed.length)} more after these</p>}
         {listed.length === 0 && <Nothing />}
       </div>
@@ -108,7 +108,7 @@ function Nothing() {
         ✓
       </p>
       <p>Nothing waits for you.</p>
-      <p class="dim">Proposals come here as they are made. Press ? for the keys.</p>
+      <p class="dim">Proposals and questions come here as they are made. Press ? for the keys.</p>
     </div>
   );
 }

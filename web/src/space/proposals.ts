@@ -94,7 +94,7 @@ export function argumentsOf(proposal: { method: string; params: JsonObject }): J
 }
 
 /** Whether two proposals would do the same kind of thing: the same tool (or method) of the same participants. */
-export function isAlike(one: Proposal, other: Proposal): boolean {
+function isAlike(one: Proposal, other: Proposal): boolean {
   return one.method === other.method && toolOf(one) === toolOf(other) && one.to.join() === other.to.join();
 }
 

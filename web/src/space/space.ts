@@ -9,7 +9,8 @@ import type { Participant as ListedParticipant, Proposal as ListedProposal } fro
 import { Exchanges } from "./exchanges";
 import { textIn } from "./fields";
 import { Participants } from "./participants";
-import { type Proposal, Proposals, isOpen } from "./proposals";
+import { type Proposal, Proposals, isOpen, toolOf } from "./proposals";
+import { type Question, Questions } from "./questions";
 import { type Row, Rows } from "./rows";
 import { Streams } from "./streams";
 import { Chats, Reasonings } from "./talk";
@@ -23,7 +24,16 @@ export type Event =
   | { is: "older"; envelopes: Envelope[]; at: number }
   | { is: "frame"; stream: string; data: string | Uint8Array; at: number }
   | { is: "participants"; listed: ListedParticipant[]; at: number }
-  | { is: "proposals"; listed: ListedProposal[] };
+  | { is: "proposals"; listed: ListedProposal[] }
+  /** Questions from before what is shown, each with what was said to it, in order. */
+  | { is: "questions"; envelopes: Envelope[]; at: number };
+
+/** What waits for somebody: a proposal to decide, or a question to answer. */
+export type Item = Proposal | Question;
+
+export function isAsked(item: Item): item is Question {
+  return "asker" in item;
+}
 
 export interface Limits {
   envelopesMax: number;
@@ -38,6 +48,7 @@ const QUIET = new Set(["system/welcome", "space/invite-ack"]);
 export class Space {
   readonly participants = new Participants();
   proposals = new Proposals();
+  questions = new Questions();
   exchanges = new Exchanges();
   reasonings = new Reasonings();
   chats = new Chats();
@@ -75,6 +86,10 @@ export class Space {
         break;
       case "proposals":
         this.proposals.adopt(event.listed);
+        for (const { id } of event.listed) this.#note(id);
+        break;
+      case "questions":
+        for (const envelope of event.envelopes) this.questions.apply(envelope, momentOf(envelope, event.at));
         break;
     }
   }
@@ -82,6 +97,22 @@ export class Space {
   /** The open proposals that wait for me: I may decide them, they are not mine, and I have not said no. Oldest first. */
   get waiting(): Proposal[] {
     return this.proposals.open.filter((proposal) => this.waitsForMe(proposal));
+  }
+
+  /** All that waits for me, the oldest first. */
+  get items(): Item[] {
+    return [...this.waiting, ...this.asked].sort((one, other) => one.at - other.at);
+  }
+
+  /** The questions that I was asked, and may answer, and nobody has. */
+  get asked(): Question[] {
+    return this.questions.openFor(this.me).filter((question) => this.waitsForAnswer(question));
+  }
+
+  waitsForAnswer(question: Question): boolean {
+    if (question.end !== null || !question.to.includes(this.me)) return false;
+    const payload = { jsonrpc: "2.0", id: question.rpcId, result: { action: "cancel" } };
+    return mayDo(this.participants.mine, { kind: "mcp/response", to: [question.asker], payload });
   }
 
   waitsForMe(proposal: Proposal): boolean {
@@ -129,7 +160,11 @@ export class Space {
 
   /** Take the envelope into all that is followed; return the row that it belongs into, null for one of its own. */
   #home(envelope: Envelope, at: number): Row | null {
-    for (const proposal of this.proposals.apply(envelope, at)) this.rows.touch(this.rows.of(proposal.id));
+    for (const proposal of this.proposals.apply(envelope, at)) {
+      if (envelope.id === proposal.id) this.#note(proposal.id);
+      this.rows.touch(this.rows.of(proposal.id));
+    }
+    for (const question of this.questions.apply(envelope, at)) this.rows.touch(this.rows.of(question.id));
     const [space] = envelope.kind.split("/", 1);
     switch (space) {
       case "mcp":
@@ -148,7 +183,14 @@ export class Space {
     }
   }
 
+  #note(id: string): void {
+    const proposal = this.proposals.get(id);
+    const tool = proposal === undefined ? null : toolOf(proposal);
+    if (proposal !== undefined && tool !== null) this.tools.note(id, proposal.to, tool);
+  }
+
   #exchange(envelope: Envelope, at: number): Row | null {
+    if (saysToolsChanged(envelope)) this.tools.outdated(envelope.from);
     const exchange = this.exchanges.apply(envelope, at);
     if (exchange === null || exchange.request.id === envelope.id) return null;
     const row = this.rows.of(exchange.request.id);
@@ -183,7 +225,9 @@ export class Space {
   #presence(envelope: Envelope, at: number): void {
     const participant = envelope.payload?.participant;
     const id = typeof participant === "object" && participant !== null && !Array.isArray(participant) ? textIn(participant.id) : null;
-    if (envelope.payload?.event === "leave" && id !== null) this.reasonings.left(id, at);
+    if (id === null) return;
+    if (envelope.payload?.event === "leave") this.reasonings.left(id, at);
+    else this.tools.outdated(id); // it may have been started anew, as something else
   }
 
   #frame(id: string, data: string | Uint8Array, at: number): void {
@@ -196,14 +240,28 @@ export class Space {
       { envelope: row.envelope, at: row.at },
       ...row.folded.map((envelope) => ({ envelope, at: Date.parse(envelope.ts ?? "") || row.at })),
     ]);
-    const before = older.map((envelope) => ({ envelope, at: Math.min(Date.parse(envelope.ts ?? "") || at, at) }));
-    const listed = this.proposals;
+    const before = older.map((envelope) => ({ envelope, at: momentOf(envelope, at) }));
+    const { proposals: listed, questions: asked, tools } = this;
     this.proposals = new Proposals();
+    this.questions = new Questions();
+    this.tools = new Tools();
     this.exchanges = new Exchanges();
     this.reasonings = new Reasonings();
     this.chats = new Chats();
     this.rows = new Rows(this.#limits.envelopesMax, this.#limits.sizeMax);
     for (const one of [...before, ...kept]) this.#tell(one.envelope, one.at);
     this.proposals.take(listed);
+    this.questions.take(asked);
+    this.tools.take(tools);
   }
+}
+
+/** Whether somebody says with it that its tools are others now. */
+export function saysToolsChanged(envelope: Envelope): boolean {
+  return envelope.kind === "mcp/request" && envelope.payload?.method === "notifications/tools/list_changed";
+}
+
+/** As the envelope claims, but never later than `at`. */
+export function momentOf(envelope: Envelope, at = Infinity): number {
+  return Math.min(Date.parse(envelope.ts ?? "") || (at === Infinity ? 0 : at), at);
 }

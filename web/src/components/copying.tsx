@@ -1,0 +1,43 @@
+/** Something to be handed on: shown whole, and copied with one press. */
+
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+
+interface Props {
+  name: string;
+  value: string;
+  /** What stands there until there is something. */
+  placeholder?: string;
+  first?: boolean;
+}
+
+export function Copying({ name, value, placeholder = "", first = false }: Props) {
+  const field = useRef<HTMLInputElement>(null);
+  const copied = useSignal(false);
+  const copy = async (): Promise<void> => {
+    copied.value = await copyFrom(field.current);
+  };
+  return (
+    <div class="copying">
+      <label>
+        {name}
+        <input ref={field} readOnly class="mono" value={value} placeholder={placeholder} data-first={first ? true : undefined} onFocus={(event) => event.currentTarget.select()} />
+      </label>
+      <button type="button" disabled={value === ""} aria-label={`${copied.value ? "Copied" : "Copy"}: ${name}`} onClick={() => void copy()}>
+        {copied.value ? "Copied" : "Copy"}
+      </button>
+    </div>
+  );
+}
+
+/** Browsers keep `navigator.clipboard` from pages without TLS: there, what is selected is copied as by hand. */
+async function copyFrom(field: HTMLInputElement | null): Promise<boolean> {
+  if (field === null) return false;
+  try {
+    await navigator.clipboard.writeText(field.value);
+    return true;
+  } catch {
+    field.select();
+    return document.execCommand("copy");
+  }
+}

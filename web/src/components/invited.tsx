@@ -1,0 +1,69 @@
+/** What an invitation is answered with, shown once: a link that signs in, and the token for a program. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import { isHereOnly, linkAddress } from "../invitation";
+import type { JsonObject } from "../json";
+import { textIn } from "../space/fields";
+import { lasting, visible } from "../text";
+import { Problem, makeLink } from "../wire";
+import { Copying } from "./copying";
+import { useDesk } from "./desk";
+import { DialogBox } from "./dialog";
+
+/** Whom one invites seldom looks within minutes. */
+const LIFETIME_S = 86_400;
+
+type Link = { is: "making" } | { is: "made"; address: string; expiresAt: number } | { is: "none"; why: string };
+
+export function Invited({ ack }: { ack: JsonObject }) {
+  const desk = useDesk();
+  const token = textIn(ack.token) ?? "";
+  const name = visible(textIn(ack.participant_id) ?? "They", 60);
+  const link = useSignal<Link>({ is: "making" });
+  useEffect(() => {
+    void makeLink({ space: desk.who.space, token }, LIFETIME_S).then(
+      ({ code, expires }) => (link.value = { is: "made", address: linkAddress(document.baseURI, code), expiresAt: Date.parse(expires) }),
+      (error: unknown) => (link.value = { is: "none", why: error instanceof Problem ? error.message : "something went wrong here" }),
+    );
+    return () => (desk.invited.value = null);
+  }, []);
+  const now = link.value;
+  return (
+    <DialogBox title={`${name} may come`}>
+      <div class="form">
+        <p>Hand this over in a way that nobody else can read. It is not shown again.</p>
+        {now.is === "none" ? (
+          <p class="warning" role="note">
+            There is no link: {visible(now.why, 200)}. The token works.
+          </p>
+        ) : (
+          <Copying name="Link that signs them in" value={now.is === "made" ? now.address : ""} placeholder="making it…" first />
+        )}
+        {now.is === "made" && (
+          <p class="dim">
+            For a person: it opens this page as {name}, once, within {lasting(now.expiresAt - Date.now())} from now.
+          </p>
+        )}
+        {now.is === "made" && isHereOnly(now.address) && (
+          <p class="warning" role="note">
+            The address is that of this machine, and leads nowhere on another.
+          </p>
+        )}
+        <details class="more" open={now.is === "none"}>
+          <summary>For a program: the token, which stays good</summary>
+          <div class="form">
+            <Copying name="Where" value={textIn(ack.connection_url) ?? ""} />
+            <Copying name="Token" value={token} />
+          </div>
+        </details>
+        <div class="actions">
+          <button type="button" class="approve" onClick={() => (desk.dialog.value = null)}>
+            Done
+          </button>
+        </div>
+      </div>
+    </DialogBox>
+  );
+}

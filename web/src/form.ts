@@ -1,0 +1,126 @@
+/** PURE. A form made from a JSON Schema: what stands in its fields, and the values that these mean. */
+
+import { type Json, type JsonObject, exactDigits, isObject, parseJson } from "./json";
+import { type Fault, resolved, typesOf } from "./schema";
+import { listIn, objectIn, textIn } from "./space/fields";
+
+/** What stands in a field: the text as typed, and the value it means; undefined: left out. */
+export interface Entry {
+  text: string;
+  value: Json | undefined;
+  fault: string | null;
+}
+
+export type Entries = Record<string, Entry>;
+
+/** One of the values that a field may have, and what it is called. */
+export interface Choice {
+  value: Json;
+  words: string;
+}
+
+export const EMPTY: Entry = { text: "", value: undefined, fault: null };
+const FIELDS_MAX = 200;
+const CHOICES_MAX = 500;
+const FORMATS: Record<string, [fits: (text: string) => boolean, fault: string]> = {
+  email: [(text) => /^[^\s@]+@[^\s@]+$/.test(text), "must be an e-mail address"],
+  uri: [(text) => URL.canParse(text), "must be a whole address, which begins like https://"],
+  date: [(text) => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)), "must be a date, as in 2026-01-31"],
+  "date-time": [
+    (text) => /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text)),
+    "must be a moment, as in 2026-01-31T10:00:00Z",
+  ],
+};
+
+/** A field for all that the schema names and all that there is a value for. */
+export function entriesFor(schema: JsonObject, values: JsonObject): Entries {
+  const names = new Set([...Object.keys(objectIn(schema.properties)), ...Object.keys(values)]);
+  return Object.fromEntries([...names].slice(0, FIELDS_MAX).map((name) => [name, entryOf(Object.hasOwn(values, name) ? values[name] : undefined)]));
+}
+
+/** What the schema itself would fill in. */
+export function defaultsIn(schema: JsonObject): JsonObject {
+  const fields = Object.keys(objectIn(schema.properties)).map((name) => [name, fieldOf(schema, name).default] as const);
+  return Object.fromEntries(fields.filter((field): field is [string, Json] => field[1] !== undefined));
+}
+
+export function valuesIn(entries: Entries): JsonObject {
+  return Object.fromEntries(Object.entries(entries).flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const])));
+}
+
+export function fieldOf(schema: JsonObject, name: string): JsonObject {
+  const properties = objectIn(schema.properties);
+  return resolved(schema, Object.hasOwn(properties, name) ? properties[name] : undefined);
+}
+
+export function isNeeded(schema: JsonObject, name: string): boolean {
+  return listIn(schema.required).includes(name);
+}
+
+export function entryOf(value: Json | undefined): Entry {
+  return { text: written(value), value, fault: null };
+}
+
+/** What somebody typed, as what the field wants. */
+export function entryTyped(text: string, schema: JsonObject, needed: boolean, before: Entry): Entry {
+  return isText(schema, before) ? readText(text, needed, before) : readValue(text, typesOf(schema));
+}
+
+export function isText(schema: JsonObject, entry: Entry): boolean {
+  const types = typesOf(schema);
+  return types.includes("string") || (types.length === 0 && (entry.value === undefined || typeof entry.value === "string"));
+}
+
+/** The values it may have, where these are listed, each with its name where it has one; null where they are not. */
+export function choicesIn(schema: JsonObject): Choice[] | null {
+  if (Array.isArray(schema.enum)) {
+    const names = listIn(schema.enumNames);
+    return schema.enum.slice(0, CHOICES_MAX).map((value, at) => ({ value, words: textIn(names[at]) ?? saying(value) }));
+  }
+  for (const listed of [schema.oneOf, schema.anyOf]) {
+    const titled = listIn(listed).filter(isObject);
+    if (titled.length > 0 && titled.length === listIn(listed).length && titled.every((one) => one.const !== undefined)) {
+      return titled.slice(0, CHOICES_MAX).map((one) => ({ value: one.const ?? null, words: textIn(one.title) ?? saying(one.const ?? null) }));
+    }
+  }
+  return typesOf(schema).join() === "boolean" ? [true, false].map((value) => ({ value, words: value ? "yes" : "no" })) : null;
+}
+
+/** Where several of some values may be picked: those values. */
+export function severalIn(schema: JsonObject): Choice[] | null {
+  return typesOf(schema).join() === "array" && isObject(schema.items) ? choicesIn(schema.items) : null;
+}
+
+/** What is wrong with the form of texts that are to have one: an address, a date. */
+export function formatFaults(schema: JsonObject, values: JsonObject): Fault[] {
+  return Object.entries(values).flatMap(([name, value]) => {
+    const format = FORMATS[textIn(fieldOf(schema, name).format) ?? ""];
+    return format === undefined || typeof value !== "string" || format[0](value) ? [] : [{ path: [name], message: format[1] }];
+  });
+}
+
+function written(value: Json | undefined): string {
+  if (value === undefined) return "";
+  if (typeof value === "string") return value;
+  return exactDigits(value) ?? JSON.stringify(value, null, 2) ?? "";
+}
+
+function saying(value: Json): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
+/** Nothing typed is no text, unless there was one or one is needed. */
+function readText(text: string, needed: boolean, before: Entry): Entry {
+  const out = text === "" && !needed && before.value === undefined;
+  return { text, value: out ? undefined : text, fault: null };
+}
+
+function readValue(text: string, types: string[]): Entry {
+  if (text.trim() === "") return { text, value: undefined, fault: null };
+  try {
+    return { text, value: parseJson(text), fault: null };
+  } catch {
+    const wanted = types.some((type) => type === "number" || type === "integer") ? "This is no number." : "This is not JSON yet.";
+    return { text, value: undefined, fault: wanted };
+  }
+}
