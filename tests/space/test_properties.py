@@ -399,6 +399,12 @@ class AnyHistory(RuleBasedStateMachine):
     def what_is_derived_is_right(self) -> None:
         state = self.space.state
         assert state.members == Counter(state.connections.values())
+        for one in (state, SpaceState.restore(state.snapshot())):
+            assert one.connected.keys() == state.members.keys()
+            for name, connections in one.connected.items():
+                assert connections == tuple(
+                    each for each, whose in state.connections.items() if whose == name
+                )
         for name, held in state.held.items():
             assert held == CapabilitySet(self.held_before(name, None))
         for name, shown in state.shown.items():

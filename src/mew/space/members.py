@@ -85,9 +85,9 @@ def remove(
     streams.forget_writer(state, who)
     holdings.changed(state, who)
     decisions: list[Decision] = []
-    connections = tuple(connection for connection, owner in state.connections.items() if owner == who)
+    connections = state.connected.get(who, ())
     for connection in connections:
-        del state.connections[connection]
+        state.disconnect(connection)
     if connections:
         decisions.append(Disconnect(connections, code, reason))
         decisions += presence.drop(state, entry, who)

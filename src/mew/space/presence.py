@@ -23,7 +23,7 @@ def join(
     if connection in state.connections:
         return []
     first = who not in state.members
-    state.connections[connection] = who
+    state.connect(connection, who)
     state.members[who] = state.members.get(who, 0) + 1
     greeting = welcome(state, entry, who, resumed=resumed)
     decisions: list[Decision] = [Answer(who=who, envelope=greeting, connection=connection)]
@@ -34,7 +34,7 @@ def join(
 
 
 def leave(state: SpaceState, entry: Entry, connection: Connection) -> list[Decision]:
-    who = state.connections.pop(connection, None)
+    who = state.disconnect(connection)
     if who is None:
         return []  # removed by an entry before this one
     state.members[who] -= 1

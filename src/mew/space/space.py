@@ -175,9 +175,11 @@ class Space:
         return holdings.is_known(self.state, who)
 
     def connections_of(self, participants: tuple[ParticipantId, ...]) -> list[Connection]:
-        """All their connections, in the order they came."""
-        named = set(participants)
-        return [connection for connection, who in self.state.connections.items() if who in named]
+        """All their connections, those of each in the order they came."""
+        connected = self.state.connected
+        if len(participants) == 1:
+            return list(connected.get(participants[0], ()))
+        return [each for who in dict.fromkeys(participants) for each in connected.get(who, ())]
 
     def invited(self, token_hash: str) -> ParticipantId | None:
         """Whose token this is, where somebody was invited with it."""
@@ -234,9 +236,9 @@ class Space:
             return None
         return tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
 
-    def _remember(self, written_id: str, who: str) -> None:
-        envelope_id, state = EnvelopeId(written_id), self.state
-        state.recent[envelope_id] = ParticipantId(who)
+    def _remember(self, envelope_id: str, who: str) -> None:
+        state = self.state
+        state.recent[envelope_id] = who
         state.recent_order.append(envelope_id)
         if len(state.recent) > RECENT_IDS:
             del state.recent[state.recent_order.popleft()]

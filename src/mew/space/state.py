@@ -104,9 +104,12 @@ class SpaceState:
     paused: dict[ParticipantId, Paused] = field(default_factory=dict)
     shut_down: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
     streams: dict[StreamId, OpenStream] = field(default_factory=dict)
-    recent: dict[EnvelopeId, ParticipantId] = field(default_factory=dict)
+    recent: dict[str, str] = field(default_factory=dict)  # ids and who sent them
     # Derived from the above, kept for speed; `holdings.changed` forgets what was held and shown.
-    recent_order: deque[EnvelopeId] = field(default_factory=deque, compare=False, repr=False)
+    connected: dict[ParticipantId, tuple[Connection, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    recent_order: deque[str] = field(default_factory=deque, compare=False, repr=False)
     expires_next: datetime | None = field(default=None, compare=False, repr=False)  # no grant ends before
     held: dict[ParticipantId, CapabilitySet] = field(default_factory=dict, compare=False, repr=False)
     shown: dict[ParticipantId, Raw] = field(default_factory=dict, compare=False, repr=False)
@@ -134,7 +137,22 @@ class SpaceState:
         state: SpaceState = _states.read(snapshot)
         state.expires_next = state.first_expiry()
         state.recent_order.extend(state.recent)
+        for connection, who in state.connections.items():
+            state.connected[who] = (*state.connected.get(who, ()), connection)
         return state
+
+    def connect(self, connection: Connection, who: ParticipantId) -> None:
+        self.connections[connection] = who
+        self.connected[who] = (*self.connected.get(who, ()), connection)
+
+    def disconnect(self, connection: Connection) -> ParticipantId | None:
+        """Whose connection it was; None: nobody's."""
+        who = self.connections.pop(connection, None)
+        if who is not None:
+            left = tuple(other for other in self.connected.pop(who) if other != connection)
+            if left:
+                self.connected[who] = left
+        return who
 
     def first_expiry(self) -> datetime | None:
         return min((g.expires_at for g in self.grants.values() if g.expires_at is not None), default=None)
