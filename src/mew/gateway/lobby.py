@@ -46,6 +46,11 @@ class Visitor(web.RequestHandler):
         self._lobby.gone(self)
         super().connection_lost(exc)
 
+    def hand_over(self) -> None:
+        """The connection is another's from here on: let go of it, and of all that was needed for its request."""
+        self.transport = None  # or it would be closed
+        self.connection_lost(None)
+
 
 class Lobby:
     """Counts strangers: those on whose connection nobody has shown a token that we know.
@@ -129,7 +134,7 @@ class Lobby:
                 self._start_timer(visitor)
 
     async def quiet(self) -> None:
-        """Return when no request is being served, and no WebSocket."""
+        """Return when no request is being served."""
         await self._idle.wait()
 
     def cut_off(self) -> None:

@@ -47,7 +47,7 @@ class Outbox:
         self._bytes_max = bytes_max
         self._overflow = overflow
         self._first: Iterator[bytes] | None = None  # what goes before all that is held
-        self._held: deque[bytes] = deque()
+        self._held: deque[bytes] | None = None  # nobody needs one who reads as fast as we write
         self._held_bytes = 0
         self._retrying = False
         self._retry_s = _RETRY_FIRST_S
@@ -79,10 +79,12 @@ class Outbox:
         """Write no more; what waits here is dropped."""
         self._stopped = True
         self._first = None
-        self._held.clear()
+        self._held = None
         self._held_bytes = 0
 
     def _hold(self, data: bytes) -> None:
+        if self._held is None:
+            self._held = deque()
         self._held.append(data)
         self._held_bytes += len(data)
         if self._held_bytes > self._bytes_max:

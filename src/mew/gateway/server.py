@@ -103,11 +103,13 @@ class Gateway:
             self._node.dismiss(CloseCode.SHUTDOWN, _GOODBYE)
             async with asyncio.timeout(self._config.server.shutdown_grace_s):
                 await self._lobby.quiet()
+                await self._sockets.quiet()
                 await self._node.mailed()
         except TimeoutError:
             _logger.info("not all was done in 'shutdown_grace_s'")
         finally:
             self._lobby.cut_off()
+            self._sockets.cut_off()
             await self._stack.aclose()
 
     def reload(self) -> None:

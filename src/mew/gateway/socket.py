@@ -54,18 +54,20 @@ class SocketDoor:
         self._guard = guard
         self._now = now
         self._wires: set[Wire] = set()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         self._joining: set[Wire] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Serve one connection until it ends.
+        """Let one connection in. From then on it looks after itself: nothing of the request is kept.
 
         Raises:
             Denied: before the upgrade.
         """
         self._guard.check_origin(request)
-        token = token_of(request)
+        token, address = token_of(request), self._guard.address(request)
         if token is None and _may_join_by_frame(request):
-            return await self._serve_by_first_frame(request)
+            return await self._serve_by_first_frame(request, address)
         admission = await self._guard.admit(request, token, request.query.get("space"))
         _check_capacity(admission)
         upgrade = Upgrade(request, SUBPROTOCOL)
@@ -74,7 +76,7 @@ class SocketDoor:
         wire = self._wire(request, max(limits.frame_bytes, limits.envelope_bytes))
         if wire is not None:
             after = request.query.get("after")
-            await self._serve(request, Guest(admission, wire, after=EnvelopeId(after) if after else None))
+            await self._let_in(address, Guest(admission, wire, after=EnvelopeId(after) if after else None))
         return upgrade
 
     async def keep_alive(self) -> None:
@@ -99,7 +101,7 @@ class SocketDoor:
         transport = request.transport
         return None if transport is None else Wire(request, transport, bytes_max)
 
-    async def _serve_by_first_frame(self, request: web.Request) -> web.StreamResponse:
+    async def _serve_by_first_frame(self, request: web.Request, address: str) -> web.StreamResponse:
         upgrade = Upgrade(request, SUBPROTOCOL)
         await upgrade.prepare(request)
         wire = self._wire(request, _ANY_BYTES)
@@ -123,35 +125,51 @@ class SocketDoor:
         except LogUnavailable:
             wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
         except Denied as denied:
-            _log.info("turned away", extra={"address": self._guard.address(request), "error": denied.code})
+            _log.info("turned away", extra={"address": address, "error": denied.code})
             wire.close(_CLOSE_FOR.get(denied.code, CloseCode.BAD_JOIN), str(denied))
         else:
             self._joining.discard(wire)
             limits = admission.room.limits
             wire.allow(max(limits.frame_bytes, limits.envelope_bytes))
-            await self._serve(request, LenientGuest(admission, wire, join.claimed, self._now))
+            await self._let_in(address, LenientGuest(admission, wire, join.claimed, self._now))
+            return upgrade
         finally:
             self._joining.discard(wire)
         await wire.ended()
         return upgrade
 
-    async def _serve(self, request: web.Request, guest: "Guest") -> None:
+    async def _let_in(self, address: str, guest: "Guest") -> None:
         wire, room = guest.wire, guest.room
         where = {"space": room.id, "who": guest.who, "connection": guest.id}
-        _log.info("connected", extra={**where, "address": self._guard.address(request)})
+        _log.info("connected", extra={**where, "address": address})
+        wire.hand_over()
         self._wires.add(wire)
+        self._quiet.clear()
+        wire.when_ended(lambda: self._see_out(guest))
         try:
             await room.enter(guest)
-            wire.attach(guest)
-            await wire.ended()
         except LogUnavailable:
             wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
-            await wire.ended()
-        finally:
-            guest.outbox.stop()
-            self._wires.discard(wire)
-            room.depart(guest)
-            _log.info("disconnected", extra={**where, "close_code": wire.close_code})
+        else:
+            wire.attach(guest)
+
+    def _see_out(self, guest: "Guest") -> None:
+        guest.outbox.stop()
+        guest.room.depart(guest)
+        self._wires.discard(guest.wire)
+        if not self._wires:
+            self._quiet.set()
+        where = {"space": guest.room.id, "who": guest.who, "connection": guest.id}
+        _log.info("disconnected", extra={**where, "close_code": guest.wire.close_code})
+
+    async def quiet(self) -> None:
+        """Return when nobody is connected."""
+        await self._quiet.wait()
+
+    def cut_off(self) -> None:
+        """End every connection at once."""
+        for wire in tuple(self._wires):
+            wire.transport.abort()
 
 
 class Guest:

@@ -6,11 +6,13 @@ import binascii
 import hashlib
 import logging
 from collections import deque
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol, cast
 
 from aiohttp import web
 
 from .guard import Denied
+from .lobby import Visitor
 from .websocket import TOO_BIG, Message, Opcode, Reader, WireError, close_code, close_frame, ping, pong
 
 __all__ = ["Upgrade", "Wire"]
@@ -42,6 +44,9 @@ class Upgrade(web.StreamResponse):
             self.headers["Sec-WebSocket-Protocol"] = subprotocol
         self.force_close()
 
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Nothing follows that is ours to send: the connection is another's."""
+
 
 class Listener(Protocol):
     """Who takes the messages of a connection."""
@@ -52,19 +57,36 @@ class Listener(Protocol):
         """The client broke RFC 6455; the connection is closed after this."""
 
 
+class _Tail:
+    """What aiohttp has read behind the request."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self.data += data
+        return False, b""
+
+    def feed_eof(self) -> None:
+        pass
+
+
 class Wire(asyncio.Protocol):
     """Reads messages and passes them on; answers pings and closes. Takes the transport over from aiohttp.
 
-    Before `attach` messages wait: nothing is lost, and the client is held back after the first.
+    Before `attach` messages wait: nothing is lost, and the client is held back after the first. Ten thousand may be
+    idle, so it keeps nothing that is not needed now.
     """
 
     __slots__ = (
-        "_arrived",
         "_closing",
         "_early",
-        "_ended",
+        "_end",
         "_failure",
+        "_first",
         "_first_bytes_left",
+        "_has_arrived",
+        "_has_ended",
         "_http",
         "_listener",
         "_loop",
@@ -84,39 +106,63 @@ class Wire(asyncio.Protocol):
         self._reader = Reader(bytes_max)
         self._listener: Listener | None = None
         self._early: list[Message] = []
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[Message] | None = None
         self._failure: WireError | None = None  # what comes after those that wait
         self._turn: asyncio.Handle | None = None
-        self._arrived = asyncio.Event()
+        self._first: asyncio.Future[None] | None = None
         self._first_bytes_left = bytes_max
-        self._ended = self._loop.create_future()
+        self._has_arrived = False
+        self._has_ended = False
+        self._end: Callable[[], None] | None = None
         self._closing = False
-        self._http = request.protocol
-        self._http.set_parser(self)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
+        self._http: Visitor | None = cast(Visitor, request.protocol)
+        tail = _Tail()
+        self._http.set_parser(tail)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
         transport.set_protocol(self)
+        if tail.data:
+            self.data_received(tail.data)
         if transport.is_closing():
-            self.feed_eof()
+            self._over()
 
     async def first(self, bytes_max: int) -> Message | None:
         """The first message; None if the connection ended before it, or sent more than this without one."""
         self._first_bytes_left = bytes_max
-        await self._arrived.wait()
+        if not self._has_arrived:
+            self._first = self._loop.create_future()
+            await self._first
         return self._early.pop(0) if self._early else None
 
     def attach(self, listener: Listener) -> None:
         """From here on the listener is handed every message."""
         self._listener = listener
-        self._waiting.extendleft(reversed(self._early))
-        self._early.clear()
+        if self._early or self._waiting:
+            self._waiting = deque((*self._early, *(self._waiting or ())))
+            self._early = []
         self._take_turn()
 
     def allow(self, bytes_max: int) -> None:
         """From here on messages may have this many bytes."""
         self._reader.bytes_max = bytes_max
 
+    def hand_over(self) -> None:
+        """Whoever is on it has shown who it is: aiohttp and the lobby need not know of it any longer."""
+        if self._http is not None:
+            http, self._http = self._http, None
+            http.hand_over()
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Once, when the connection is gone; for one who wants to know."""
+        assert self._end is None, "somebody else waits for the end"
+        if self._has_ended:
+            call()
+        else:
+            self._end = call
+
     async def ended(self) -> None:
         """Return when the connection is gone."""
-        await self._ended
+        gone = asyncio.Event()
+        self.when_ended(gone.set)
+        await gone.wait()
 
     def close(self, code: int, reason: str = "") -> None:
         """Start to close; a client that does not answer in time is cut off."""
@@ -141,47 +187,56 @@ class Wire(asyncio.Protocol):
         except WireError as error:
             messages, self._failure = error.before, error  # however the bytes were cut on their way
         if self._waiting or self._failure is not None or len(messages) > _TURN_MESSAGES:
+            self._waiting = self._waiting or deque()
             self._waiting.extend(messages)
             self._take_turn()
         else:
             self._pass_on(messages)
-        if self._listener is None and not self._arrived.is_set():
+        if self._listener is None and not self._has_arrived:
             self._count_early(len(data))
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._http.connection_lost(error)
+        if self._http is not None:
+            http, self._http = self._http, None
+            http.connection_lost(error)
+        self._over()
 
-    # What aiohttp calls: with what came before the transport was ours, and when it is lost.
-
-    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        self.data_received(data)
-        return False, b""
-
-    def feed_eof(self) -> None:
+    def _over(self) -> None:
         self._closing = True
-        self._arrived.set()
-        if not self._ended.done():
-            self._ended.set_result(None)
+        self._arrive()
+        self._has_ended = True
+        if self._end is not None:
+            call, self._end = self._end, None
+            call()
+
+    def _arrive(self) -> None:
+        """There is a first message, or there will be none."""
+        self._has_arrived = True
+        if self._first is not None and not self._first.done():
+            self._first.set_result(None)
 
     def _count_early(self, received: int) -> None:
         """What comes before the first message is whole is bounded."""
         self._first_bytes_left -= received
         if self._first_bytes_left < 0:
             self.close(TOO_BIG, "the first message is too large")
-            self._arrived.set()
+            self._arrive()
 
     def _take_turn(self) -> None:
         """Hand on some of those that wait, and then let the others have their turn: no flood is anyone else's."""
         if self._turn is not None:
             return
-        now = [self._waiting.popleft() for _ in range(min(_TURN_MESSAGES, len(self._waiting)))]
-        self._pass_on(now)
-        if self._waiting:
+        waiting = self._waiting
+        if waiting is not None:
+            self._pass_on([waiting.popleft() for _ in range(min(_TURN_MESSAGES, len(waiting)))])
+        if waiting:
             if not self.transport.is_closing():
                 self.transport.pause_reading()
             self._turn = self._loop.call_soon(self._next_turn)
-        elif self._failure is not None:
-            if self._listener is not None or not self._arrived.is_set():  # else after those kept for it
+            return
+        self._waiting = None
+        if self._failure is not None:
+            if self._listener is not None or not self._has_arrived:  # else after those kept for it
                 self._fail(self._failure)
         elif self._listener is not None and not self.transport.is_closing():
             self.transport.resume_reading()
@@ -225,7 +280,7 @@ class Wire(asyncio.Protocol):
 
     def _keep(self, message: Message) -> None:
         self._early.append(message)
-        self._arrived.set()
+        self._arrive()
         self.transport.pause_reading()
 
 
