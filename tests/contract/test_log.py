@@ -113,6 +113,39 @@ async def test_those_of_one_turn_come_together(log: Log) -> None:
     assert list(await anext(follower)) == entries(4, 5)
 
 
+async def test_what_is_appended_while_held_comes_once_and_in_order(log: Log) -> None:
+    seen: list[Entry] = []
+
+    async def follow() -> None:
+        async for batch in log.follow(0):
+            seen.extend(batch)
+
+    async with asyncio.TaskGroup() as following:
+        following.create_task(follow())
+        for n in range(0, 40, 4):
+            append(log, n + 1)
+            for _ in range(n % 3):
+                await asyncio.sleep(0)
+            log.hold()
+            append(log, n + 2, n + 3)
+            seen += log.release()
+            append(log, n + 4)
+            for _ in range(n % 5):
+                await asyncio.sleep(0)
+        log.close()
+    assert seen == entries(*range(1, 41))
+
+
+async def test_nothing_is_left_behind_where_nothing_was_appended_while_held(log: Log) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(read(log, 1))
+        await asyncio.sleep(0)
+        log.hold()
+        assert list(log.release()) == []
+        append(log, 1)
+    assert following.result() == entries(1)
+
+
 async def test_a_batch_that_was_yielded_does_not_grow(log: Log) -> None:
     follower = log.follow(0)
     append(log, 1)

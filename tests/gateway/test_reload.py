@@ -50,6 +50,19 @@ def rewrite(served: Served, text: str) -> None:
     served.gateway.reload()
 
 
+@pytest.mark.parametrize("kept", ["journal: off\n", ""])
+async def test_a_bug_met_over_a_socket_stops_its_space(serve: Serve, kept: str) -> None:
+    served = await serve(more=kept)
+    node = served.gateway._node
+    room = node.rooms["demo"]
+    socket = await served.ann.connect()
+    room.space = cast(Space, Broken(room.space))
+    await socket.send_str('{"protocol": "mew/v0.4", "id": "e1", "from": "ann", "kind": "chat"}')
+    while (await socket.receive(timeout=5)).type is aiohttp.WSMsgType.TEXT:
+        pass
+    assert node.failed.keys() == {"demo"}
+
+
 async def test_a_reload_opens_a_failed_space_anew(served: Served) -> None:
     await break_space(served)
     assert (await served.ann.send({"kind": "chat"})).status == 503

@@ -21,14 +21,21 @@ _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
 class Inbox:
     """The messages of this turn, in the order they came."""
 
-    __slots__ = ("_loop", "_messages", "_take", "_taken")
+    __slots__ = ("_begin", "_end", "_loop", "_messages", "_take")
 
-    def __init__(self, take: Callable[[Guest, int, bytes], None], taken: Callable[[], None]) -> None:
-        """`take` is handed the messages one by one, each with its opcode; `taken` is called after those of a turn."""
+    def __init__(
+        self,
+        begin: Callable[[], None],
+        take: Callable[[Guest, int, bytes], None],
+        end: Callable[[], None],
+    ) -> None:
+        """`take` is handed the messages one by one, each with its opcode; before and after those of a turn the others
+        are called."""
         self._loop = asyncio.get_running_loop()
         self._messages: list[tuple[Guest, int, bytes]] = []
+        self._begin = begin
         self._take = take
-        self._taken = taken
+        self._end = end
 
     def put(self, guest: Guest, opcode: int, data: bytes) -> None:
         if not self._messages:
@@ -41,12 +48,15 @@ class Inbox:
         if not messages:
             return
         take = self._take
-        for guest, opcode, data in messages:
-            if guest.closed:
-                continue
-            try:
-                take(guest, opcode, data)
-            except Exception:
-                _log.exception("a message could not be handled")
-                guest.close(_INTERNAL, "the gateway failed on this message")
-        self._taken()
+        self._begin()
+        try:
+            for guest, opcode, data in messages:
+                if guest.closed:
+                    continue
+                try:
+                    take(guest, opcode, data)
+                except Exception:
+                    _log.exception("a message could not be handled")
+                    guest.close(_INTERNAL, "the gateway failed on this message")
+        finally:
+            self._end()

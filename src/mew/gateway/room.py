@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import chain
@@ -94,13 +95,14 @@ class Room:
         self._auditor = auditor
         self._intake = Intake(self.space, log, shell.now, trace, last_at)
         self._outboxes = Outboxes()
-        self.inbox = Inbox(self._take, self.flush)
+        self.inbox = Inbox(log.hold, self._take, self._taken)
         """Where the doors put what connections say."""
         self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)
         self._entering: Waiting[Connection, None] = Waiting()
         self._injected: Waiting[str, Accepted | Refused] = Waiting()
         self._relay = Relay(self.space, self._intake, self._outboxes, self.counts, shell.now, self.turn_away)
         self._wake: asyncio.TimerHandle | None = None
+        self._fault: Exception | None = None  # that `run` did not meet itself
         self._milestones = Milestones(self.space, self.history, log)
         self.configure(rules, limits)  # first of all
         for connection in self.space.state.connections:  # they ended with the process that had them
@@ -117,18 +119,11 @@ class Room:
         try:
             async with aclosing(self._log.follow(after=self.space.seq)) as batches:
                 async for batch in batches:
-                    for entry in batch:
-                        self._apply(entry)
-                        if self._relay.waiting:
-                            self._relay.catch_up()
-                    self._outboxes.flush()
-                    self.news.set()
-                    self.news.clear()
-                    self._milestones.pass_by(batch[-1])
-                    if self._auditor is not None:
-                        self._auditor.pass_by()
-                        if self._auditor.is_behind:
-                            await self._auditor.keep_up()
+                    self._carry_on(batch)
+                    if self._auditor is not None and self._auditor.is_behind:
+                        await self._auditor.keep_up()
+            if self._fault is not None:
+                raise self._fault
         finally:
             self.close()
             closed = LogUnavailable("the space was closed before it came round")
@@ -253,7 +248,31 @@ class Room:
         """Send what is due, now."""
         self._outboxes.flush()
 
+    def _taken(self) -> None:
+        """All of a turn was taken; what of it stands in the order already is carried out with it."""
+        batch = self._log.release()
+        if batch:
+            try:
+                self._carry_on(batch)
+            except Exception as error:
+                self._fault = error
+                self._log.close()
+        else:
+            self._outboxes.flush()
+
     # What the log says.
+
+    def _carry_on(self, batch: Sequence[Entry]) -> None:
+        for entry in batch:
+            self._apply(entry)
+            if self._relay.waiting:
+                self._relay.catch_up()
+        self._outboxes.flush()
+        self.news.set()
+        self.news.clear()
+        self._milestones.pass_by(batch[-1])
+        if self._auditor is not None:
+            self._auditor.pass_by()
 
     def _apply(self, entry: Entry) -> None:
         event = entry.event

@@ -87,6 +87,12 @@ class Log(Protocol):
             LogUnavailable: no more can be read, or kept.
         """
 
+    def hold(self) -> None:
+        """Wake nobody who follows until `release`, so that what is appended meanwhile can be taken at once."""
+
+    def release(self) -> Sequence[Entry]:
+        """What `follow` would yield now, and will not any more; nothing where it has to be kept first."""
+
     def recall(self) -> Past:
         """What is in the log already; to be read to its end before anything is appended.
 

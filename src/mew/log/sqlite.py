@@ -98,6 +98,12 @@ class SqliteLog:
             if self._closed and not self._followers:
                 await asyncio.to_thread(self._release)
 
+    def hold(self) -> None:
+        """Whoever follows is woken all the same: what is appended has to be written first."""
+
+    def release(self) -> Sequence[Entry]:
+        return ()
+
     def recall(self) -> Past:
         opened = open_journal(self._folder, self._space, self._durability)
         if opened is None:
