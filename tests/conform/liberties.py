@@ -173,7 +173,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     ),
     "announces each connection, reads numbers as doubles, and is curt to what it cannot read": Liberty(
         (
-            wrapping(Room, "receive", curt),
+            wrapping(Room, "_take_envelope", curt),
             wrapping(presence, "join", join_each_time),
             wrapping(presence, "leave", leave_each_time),
             wrapping(room, "text_frame", as_doubles),

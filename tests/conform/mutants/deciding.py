@@ -69,7 +69,7 @@ def leaking(when: When) -> Break:
     """Refuse it, and show it to everyone else all the same."""
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = Room.receive
+        right = Room._take_envelope
 
         def receive(room: Room, guest: Guest, received: bytes) -> None:
             envelope = decode(received)
@@ -77,7 +77,7 @@ def leaking(when: When) -> Break:
                 room._outboxes.to_all_but((guest.id,), text_frame(received))
             right(room, guest, received)
 
-        monkeypatch.setattr(Room, "receive", receive)
+        monkeypatch.setattr(Room, "_take_envelope", receive)
 
     return broken
 

@@ -52,12 +52,12 @@ def receiving(change: Callable[[Said, str], object]) -> Break:
     """Change what came from somebody, in place, and go on as if it had come so."""
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = Room.receive
+        right = Room._take_envelope
 
         def receive(self: Room, guest: Guest, received: bytes) -> None:
             right(self, guest, _mended(received, lambda said: change(said, guest.who)))
 
-        monkeypatch.setattr(Room, "receive", receive)
+        monkeypatch.setattr(Room, "_take_envelope", receive)
 
     return broken
 

@@ -110,7 +110,7 @@ def told_and_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def breaking_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """What reads a grant fails where its recipient is an object, and with it the connection."""
-    right = Room.receive
+    right = Room._take_envelope
 
     def receive(room: Room, guest: Any, received: bytes) -> None:
         if b"capability/grant" in received and isinstance(
@@ -120,7 +120,7 @@ def breaking_down(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             right(room, guest, received)
 
-    monkeypatch.setattr(Room, "receive", receive)
+    monkeypatch.setattr(Room, "_take_envelope", receive)
 
 
 # Wrong ways to revoke.

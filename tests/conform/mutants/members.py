@@ -65,8 +65,9 @@ def wrapped(kind: str, right: Any, wrong: Callable[..., Any]) -> Break:
 
 
 def from_the_last_connection(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
-    own = [one for one, owner in state.connections.items() if owner == asked.participant_id]
+    own = state.connected[asked.participant_id]
     state.connections |= dict.fromkeys(own[:-1], "nobody")
+    state.connected |= {asked.participant_id: own[-1:], "nobody": own[:-1]}
     return right(state, entry, sent, asked)
 
 

@@ -90,14 +90,14 @@ def keeping_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keeping_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room.receive
+    right = Room._take_envelope
 
     def receive(room: Room, guest: Any, received: bytes) -> None:
         if b"mcp/request" in received:
             keeping(room, decode(received))
         right(room, guest, received)
 
-    monkeypatch.setattr(Room, "receive", receive)
+    monkeypatch.setattr(Room, "_take_envelope", receive)
 
 
 MUTANTS: Final = (

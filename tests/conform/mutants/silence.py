@@ -104,7 +104,7 @@ def on_one_socket(table: str) -> Break:
     """What was asked of a participant holds for its first connection only."""
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        right, receive, sent, speaking = pauses.silenced, Room.receive, Space._sent, list[Any]()
+        right, receive, sent, speaking = pauses.silenced, Room._take_envelope, Space._sent, list[Any]()
 
         def silenced(state: Any, at: Any, who: Any, kind: str) -> Any:
             first = next((one for one, by in state.connections.items() if by == who), None)
@@ -120,7 +120,7 @@ def on_one_socket(table: str) -> Break:
             return sent(self, entry, event)
 
         monkeypatch.setattr(pauses, "silenced", silenced)
-        monkeypatch.setattr(Room, "receive", received)
+        monkeypatch.setattr(Room, "_take_envelope", received)
         monkeypatch.setattr(Space, "_sent", was_sent)
 
     return broken

@@ -1,5 +1,6 @@
 """Gateways that mix up their spaces."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def across(when: Callable[[Any], bool]) -> Break:
         right(room, entry, decision)
         for other in _others(room) if when(decision.envelope) else ():
             other._outboxes.to_all(text_frame(decision.raw or encode(decision.envelope)))
-            other._flush_soon()
+            asyncio.get_running_loop().call_soon(other.flush)
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         ROOMS.clear()
@@ -76,7 +77,7 @@ def frames_across(monkeypatch: pytest.MonkeyPatch) -> None:
         right(relay, guest, frame, **how)
         for other in _others(guest.room):
             other._outboxes.to_all(text_frame(frame))
-            other._flush_soon()
+            asyncio.get_running_loop().call_soon(other.flush)
 
     ROOMS.clear()
     wrapping(Room, "__init__", known)(monkeypatch)

@@ -62,7 +62,7 @@ def taken_for(field: str, wrong: Any, right: Any) -> Break:
 
 
 def any_name_on_a_second_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, admit = Room.receive, vars(room_module)["admit"]
+    right, admit = Room._take_envelope, vars(room_module)["admit"]
 
     def receive(room: Room, guest: Guest, received: bytes) -> None:
         later = list(room.space.connections_of((guest.who,)))[1:]
@@ -75,7 +75,7 @@ def any_name_on_a_second_connection(monkeypatch: pytest.MonkeyPatch) -> None:
                 briefly.setattr(room_module, "admit", loosely)
             right(room, guest, received)
 
-    monkeypatch.setattr(Room, "receive", receive)
+    monkeypatch.setattr(Room, "_take_envelope", receive)
 
 
 def up_to_a_newline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def elsewhere(room: Room, who: Any, connection: Any, refused: Any, envelope_id: 
 
 def quoting() -> Break:
     """Everyone is told, with what was refused."""
-    right = Room.receive
+    right = Room._take_envelope
 
     def receive(room: Room, guest: Any, received: bytes) -> None:
         if guest.who == "listener" and b"mcp/request" in received:
@@ -77,7 +77,7 @@ def quoting() -> Break:
             )
         right(room, guest, received)
 
-    return replaced(Room, "receive", receive)
+    return replaced(Room, "_take_envelope", receive)
 
 
 def given_silently(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
