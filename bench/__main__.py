@@ -1,60 +1,87 @@
 """`python -m bench`: run every workload on every candidate, in interleaved rounds, and compare."""
 
 import argparse
+import importlib
+import importlib.util
 import os
 import platform
 import resource
+import signal
 import subprocess
 import sys
-from dataclasses import replace
+import time
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
-from bench.candidates import CANDIDATES, Candidate
-from bench.load import LoadOrder, Measured
-from bench.report import Results, as_json, print_report, verdicts
-from bench.server import ServerFailed, running
+from bench.candidates import CANDIDATES, FLOOR_C, Candidate
+from bench.cells import Cell, CellFailed, open_cells
+from bench.compiled import CannotCompile
+from bench.engines import engine_ready
+from bench.load import EngineKind, Measured
+from bench.report import Results, as_json, ceilings, print_report
+from bench.targets import verdicts
 from bench.workloads import WORKLOADS, Pace, Workload
 
 SPARE_FILES = 200
-LOAD_TIMEOUT_S = 180
+FURTHER = {"scaling": "bench.scaling", "figures": "bench.figures"}
+"""What is measured apart from deliveries: a module with `measure(console, cores, quick)` for each key in the file."""
 
 
-class CellFailed(Exception):
-    """The load gave no figure; its last words are the text."""
+@dataclass
+class Run:
+    """What was asked, and what has come of it."""
+
+    console: Console
+    cores: list[int]
+    asked: argparse.Namespace
+    engine: EngineKind
+    results: Results = field(default_factory=dict)
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    failures: int = 0
+
+    def leave_out(self, candidates: list[str], why: str, workload: str = "") -> None:
+        """Say that there will be no figure, and keep it for the file."""
+        self.left_out += [{"candidate": one, "workload": workload, "why": why} for one in candidates]
+        where = f"{workload} " if workload else ""
+        self.console.print(f"[yellow]{where}without {', '.join(candidates)}[/]: {escape(why)}")
+
+    def fail(self, candidate: str, workload: str, why: str) -> None:
+        """Say that there should have been a figure."""
+        self.failures += 1
+        self.left_out.append({"candidate": candidate, "workload": workload, "why": f"failed: {why}"})
+        self.console.print(f"{workload}: [red]{candidate} failed[/]: {escape(why)}")
 
 
 def main() -> int:
     asked = _arguments()
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         console.print("bench needs two cores: one for the server, one for the load")
         return 2
-    candidates = _ready_candidates(console, asked.candidates)
-    workloads = _possible_workloads(console, asked)
-    results: Results = {workload.name: {one.name: [] for one in candidates} for workload in workloads}
-    failed = 0
-    for number in range(1, asked.rounds + 1):
-        for workload in workloads:
-            for candidate in candidates:
-                cell = f"round {number}/{asked.rounds}  {workload.name}  {candidate.name}"
-                try:
-                    measured = _measure(candidate, workload, cores, asked)
-                except (CellFailed, ServerFailed) as error:
-                    failed += 1
-                    console.print(f"{cell}: [red]failed[/]: {error}", markup=True)
-                    continue
-                results[workload.name][candidate.name].append(measured)
-                console.print(f"[dim]{cell}: {measured.cost:.2f} CPU-s per million[/]")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped then, too
+    began = time.monotonic()
+    run = Run(console, cores, asked, _engine(console, asked))
+    candidates = _ready_candidates(run)
+    workloads = _possible_workloads(run)
+    for workload in workloads:
+        _measure(run, workload, candidates)
+    further = {} if asked.check_load or asked.no_figures else _further(run)
     console.print()
-    print_report(console, results)
+    print_report(console, run.results)
+    if not asked.check_load:
+        for line in verdicts(run.results):
+            console.print(line)
+    console.print(f"took {(time.monotonic() - began) / 60:.1f} minutes")
     if asked.json:
-        _write_json(asked, workloads, results)
-    return 1 if failed else 0
+        _write_json(run, workloads, candidates, further)
+    return 1 if run.failures else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -67,73 +94,159 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME")
     parser.add_argument("--window", type=int, help="envelopes each sender keeps in flight, where pipelined")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to a file")
+    parser.add_argument(
+        "--load",
+        type=EngineKind,
+        choices=list(EngineKind),
+        default=EngineKind.C,
+        help="the load's hot part (c)",
+    )
+    parser.add_argument(
+        "--no-figures",
+        action="store_true",
+        help="only deliveries: leave out how costs grow, memory, storms and the like",
+    )
+    parser.add_argument(
+        "--check-load",
+        action="store_true",
+        help="only drive the floor in C at full speed: what the load is good for",
+    )
     asked = parser.parse_args()
-    asked.warm_up_s, asked.measure_s = (0.5, 0.7) if asked.quick else (1.5, 2.5)
+    asked.warm_up_s, asked.measure_s = (0.3, 0.3) if asked.quick else (0.7, 0.6)
+    if asked.check_load:
+        asked.candidates = [FLOOR_C.name]
     return asked
 
 
-def _ready_candidates(console: Console, names: list[str]) -> list[Candidate]:
+def _engine(console: Console, asked: argparse.Namespace) -> EngineKind:
+    """The load's hot part in C, if it can be made here."""
+    if asked.load is EngineKind.PYTHON:
+        return EngineKind.PYTHON
+    try:
+        engine_ready()
+    except CannotCompile as error:
+        console.print(f"[yellow]the load is the slower one, in Python[/]: {escape(str(error))}")
+        return EngineKind.PYTHON
+    return EngineKind.C
+
+
+def _ready_candidates(run: Run) -> list[Candidate]:
     ready = []
-    for name in names:
+    for name in run.asked.candidates:
         why_not = CANDIDATES[name].prepare()
         if why_not is None:
             ready.append(CANDIDATES[name])
         else:
-            console.print(f"[yellow]{name} is skipped[/]: {why_not}")
+            run.leave_out([name], why_not)
     return ready
 
 
-def _possible_workloads(console: Console, asked: argparse.Namespace) -> list[Workload]:
+def _possible_workloads(run: Run) -> list[Workload]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # servers and load inherit it
     possible = []
-    for workload in (WORKLOADS[name] for name in asked.workloads):
+    for workload in (WORKLOADS[name] for name in run.asked.workloads):
         needed = workload.connections + SPARE_FILES
         if hard != resource.RLIM_INFINITY and hard < needed:
-            console.print(
-                f"[yellow]{workload.name} is skipped[/]: it needs {needed} open files, the limit is {hard}"
+            run.leave_out(
+                run.asked.candidates, f"it needs {needed} open files, the limit is {hard}", workload.name
             )
-        elif asked.window and workload.pace is Pace.PIPELINED:
-            possible.append(replace(workload, window=asked.window))
+        elif run.asked.window and workload.pace is Pace.PIPELINED:
+            possible.append(replace(workload, window=run.asked.window))
         else:
             possible.append(workload)
     return possible
 
 
-def _measure(
-    candidate: Candidate, workload: Workload, cores: list[int], asked: argparse.Namespace
-) -> Measured:
-    with running(candidate, workload, cores[0]) as server:
-        order = LoadOrder(workload, server.port, server.pid, cores[1], asked.warm_up_s, asked.measure_s)
-        try:
-            load = subprocess.run(
-                [sys.executable, "-m", "bench.load"],
-                input=msgspec.json.encode(order),
-                capture_output=True,
-                timeout=LOAD_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired as late:
-            raise CellFailed(f"no figure after {LOAD_TIMEOUT_S} s") from late
-    if load.returncode != 0:
-        raise CellFailed(load.stderr.decode(errors="replace").strip()[-500:])
-    return msgspec.json.decode(load.stdout, type=Measured)
+def _measure(run: Run, workload: Workload, candidates: list[Candidate]) -> None:
+    """Have every candidate of a workload up, and let them take turns."""
+    taking_part = [one for one in candidates if workload.name not in one.not_for]
+    for why, ones in groupby(candidates, key=lambda one: one.not_for.get(workload.name)):
+        if why is not None:
+            run.leave_out([one.name for one in ones], why, workload.name)
+    found = run.results[workload.name] = {candidate.name: [] for candidate in taking_part}
+
+    def failed(candidate: Candidate, why: str) -> None:
+        run.fail(candidate.name, workload.name, why)
+
+    with open_cells(taking_part, workload, run.cores, failed, engine=run.engine) as cells:
+        for number in range(run.asked.rounds + 1):
+            for cell in list(cells):
+                try:
+                    if number == 0:
+                        cell.warm_up(run.asked.warm_up_s)
+                    else:
+                        found[cell.candidate.name].append(cell.measure(run.asked.measure_s))
+                except CellFailed as error:
+                    cells.remove(cell)
+                    failed(cell.candidate, str(error))
+            if number:
+                run.console.print(_round(f"{workload.name} {number}/{run.asked.rounds}", cells, found))
 
 
-def _write_json(asked: argparse.Namespace, workloads: list[Workload], results: Results) -> None:
-    written = {
-        "machine": {
-            "system": platform.platform(),
-            "python": platform.python_version(),
-            "cores": os.cpu_count(),
-        },
-        "warm_up_s": asked.warm_up_s,
-        "measure_s": asked.measure_s,
-        "workloads": workloads,
-        "results": as_json(results),
-        "verdicts": [Text.from_markup(line).plain for line in verdicts(results)],
+def _round(name: str, cells: list[Cell], found: dict[str, list[Measured]]) -> str:
+    costs = (f"{cell.candidate.name} {found[cell.candidate.name][-1].cost:.2f}" for cell in cells)
+    return f"[dim]{name}: {', '.join(costs)}[/]"
+
+
+def _further(run: Run) -> dict[str, object]:
+    """How costs grow, and the figures that are no deliveries, where there is something that measures them."""
+    return {
+        key: importlib.import_module(module).measure(run.console, run.cores, run.asked.quick)
+        for key, module in FURTHER.items()
+        if importlib.util.find_spec(module)
     }
-    asked.json.parent.mkdir(parents=True, exist_ok=True)
-    asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(written)) + b"\n")
+
+
+def _write_json(
+    run: Run, workloads: list[Workload], candidates: list[Candidate], further: dict[str, object]
+) -> None:
+    written = {
+        "machine": _machine(),
+        "warm_up_s": run.asked.warm_up_s,
+        "measure_s": run.asked.measure_s,
+        "load": run.engine,
+        "candidates": [{"name": one.name, "about": one.about} for one in candidates],
+        "workloads": workloads,
+        "results": as_json(run.results),
+        "load_ceilings": ceilings(run.results),
+        "left_out": run.left_out,
+        "verdicts": [Text.from_markup(line).plain for line in verdicts(run.results)],
+        "scaling": [],
+        "figures": [],
+        **further,
+    }
+    run.asked.json.parent.mkdir(parents=True, exist_ok=True)
+    run.asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(written)) + b"\n")
+    run.console.print(
+        f"{run.asked.json} is written; to show it in docs/performance.md: "
+        f"python scripts/performance.py {run.asked.json}"
+    )
+
+
+def _machine() -> dict[str, object]:
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    asked = ["git", "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

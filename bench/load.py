@@ -1,49 +1,68 @@
-"""The load: a process of its own, on a core of its own, that drives one server and prints one JSON line.
+"""The load: a process of its own, on a core of its own, that joins one server and drives it when told to.
 
-Receivers do nothing but add up bytes: every envelope of a run has the same length, so bytes are deliveries,
-and a run counts only if each receiver got exactly the bytes due to it. Sent frames are put together from
-masked parts made beforehand. A measured phase starts and ends with nothing in flight, so that no cost is cut
-off at either end.
+Members do nothing but add up bytes: every delivery of a run has the same length, so bytes are deliveries, and a
+phase counts only if each got exactly the bytes due to it. Sent frames are copies of prepared ones. A measured phase
+starts and ends with nothing in flight, so that no cost is cut off at either end.
 
-Run as `python -m bench.load`, with a LoadOrder as JSON on standard input.
+Run as `python -m bench.load`, with a LoadOrder as a line of JSON on standard input. It answers with a line when all
+have joined; then each line `{"warm_up_s": …}` or `{"measure_s": …}` is a phase, answered by a line with what was
+measured. Between phases it waits, its connections open and idle.
 """
 
 import asyncio
 import gc
-import itertools
 import os
 import socket
 import sys
 import time
-from array import array
-from collections.abc import Iterator
-from typing import cast
+from enum import StrEnum
 
 import msgspec
 import uvloop
 
-from bench.server import cpu_seconds
-from bench.workloads import ENVELOPE_BYTES, Pace, Workload
+from bench.dialects import DIALECTS, Seat, delivery_bytes, due_to
+from bench.engines import CEngine, Engine, LoadFailed
+from bench.members import PythonEngine
+from bench.server import OthersOn, cpu_seconds
+from bench.workloads import Workload
 
-__all__ = ["LoadOrder", "Measured"]
+__all__ = ["EngineKind", "LoadOrder", "Measured", "PhaseOrder"]
 
-FRAME_BYTES = 4 + ENVELOPE_BYTES  # as a server sends it: two bytes, two of length, no mask
-MASK = b"\x5a\xc3\x17\xe8"
 CONNECTING_AT_ONCE = 32
+JOIN_TIMEOUT_S = 20.0
 QUIET_S = 0.4
-STALL_S = 60.0
-IDLE = 1 << 62  # bytes to come while nothing is being sent: presence never completes a phase
+AFTER_S = 0.02
+TRIES = 3
+WINDOWS_MIN = 4
+LONGER = 2
+
+
+class EngineKind(StrEnum):
+    """Which hot part drives the connections."""
+
+    C = "c"
+    PYTHON = "python"
 
 
 class LoadOrder(msgspec.Struct, frozen=True):
     """What to do to which server."""
 
     workload: Workload
+    dialect: str
     port: int
     server_pid: int
     core: int
-    warm_up_s: float
-    measure_s: float
+    server_core: int
+    engine: EngineKind = EngineKind.C
+    stall_s: float = 10.0
+    """Give up when not a byte has come for so long."""
+
+
+class PhaseOrder(msgspec.Struct, frozen=True):
+    """How long to drive it now: to learn how fast it is, or to measure."""
+
+    warm_up_s: float = 0.0
+    measure_s: float = 0.0
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -54,6 +73,8 @@ class Measured(msgspec.Struct, frozen=True):
     wall_s: float
     server_cpu_s: float
     load_cpu_s: float
+    others_share: float = 0.0
+    """Of the busier of both cores, what neither the server nor the load used: no quiet machine, no quiet figures."""
     latency_ms_p50: float | None = None
     latency_ms_p99: float | None = None
 
@@ -71,283 +92,179 @@ class Measured(msgspec.Struct, frozen=True):
         return self.load_cpu_s / self.wall_s
 
 
-class LoadFailed(Exception):
-    """The server did not deliver what it should have."""
-
-
-class Phase:
-    """What all connections share while envelopes are in flight: the bytes still to come."""
-
-    buffer = memoryview(bytearray(1 << 18))  # all connections read into it: nobody looks at the bytes
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.left = IDLE
-        self.over = loop.create_future()
-        self.latencies_s = array("d")
-
-    def start(self, bytes_due: int) -> None:
-        self.left = bytes_due
-        self.over = self._loop.create_future()
-
-    def complete(self) -> None:
-        self.left = IDLE
-        if not self.over.done():
-            self.over.set_result(None)
-
-    def fail(self, why: str) -> None:
-        if not self.over.done():
-            self.over.set_exception(LoadFailed(why))
-
-
-class Receiver(asyncio.BufferedProtocol):
-    """A member that only counts."""
-
-    transport: asyncio.Transport
-
-    def __init__(self, phase: Phase) -> None:
-        self.phase = phase
-        self.received = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's own is no subclass
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.phase.fail(f"connection lost in the middle: {error or 'closed by the server'}")
-
-    def get_buffer(self, _size_hint: int) -> memoryview:
-        return Phase.buffer
-
-    def buffer_updated(self, count: int) -> None:
-        self.received += count
-        phase = self.phase
-        phase.left -= count
-        if phase.left <= 0:
-            phase.complete()
-
-
-class Sender(Receiver):
-    """A member that also talks, and keeps a window in flight.
-
-    Where several talk in a space, its own echoes are taken to be its share of what it received.
-    """
-
-    def __init__(self, phase: Phase, frames: Iterator[bytes], workload: Workload) -> None:
-        super().__init__(phase)
-        self.frames = frames
-        self.window = workload.window
-        self.echo_bytes = FRAME_BYTES * workload.senders
-        self.sent = self.quota = 0
-
-    def start(self, envelopes: int) -> None:
-        self.sent, self.quota = 0, envelopes
-        self.refill()
-
-    def refill(self) -> None:
-        due = min(self.received // self.echo_bytes + self.window, self.quota) - self.sent
-        if due > 0:
-            self.sent += due
-            self.transport.write(b"".join(itertools.islice(self.frames, due)))
-
-    def buffer_updated(self, count: int) -> None:
-        super().buffer_updated(count)
-        self.refill()
-
-
-class Turns(Phase):
-    """One envelope at a time: the next leaves when the last receiver has this one."""
-
-    def begin(self, sender: Sender, turns: int, turn_bytes: int) -> None:
-        self.sender, self.turns, self.turn_bytes = sender, turns, turn_bytes
-        self.latencies_s = array("d")
-        self.over = self._loop.create_future()
-        self._next()
-
-    def _next(self) -> None:
-        self.left = self.turn_bytes
-        self.sent_at = time.perf_counter()
-        self.sender.transport.write(next(self.sender.frames))
-
-    def complete(self) -> None:
-        self.latencies_s.append(time.perf_counter() - self.sent_at)
-        if len(self.latencies_s) < self.turns and not self.over.done():
-            self._next()
-        else:
-            super().complete()
-
-
 class Load:
     """All connections of a workload."""
 
     def __init__(self, order: LoadOrder) -> None:
+        self.order = order
         self.workload = order.workload
-        self.port = order.port
-        loop = asyncio.get_running_loop()
-        self.phase = Turns(loop) if self.workload.pace is Pace.ONE_AT_A_TIME else Phase(loop)
-        self.receivers: list[Receiver] = []
-        self.senders: list[Sender] = []
+        self.dialect = DIALECTS[order.dialect]
+        make = CEngine if order.engine is EngineKind.C else PythonEngine
+        self.engine: Engine = make(self.workload, self.dialect)
+        self.delivery_bytes = delivery_bytes(self.dialect, self.workload)
+        self.seats: list[Seat] = []
+        self.envelopes_per_s = 0.0
+        """Of each sender, as seen in the warm-up."""
+
+    @property
+    def senders(self) -> int:
+        return self.workload.spaces * self.workload.senders
 
     async def connect(self) -> None:
-        """Join every member to its space."""
+        """Join every member to its space, and wait until welcomes and presence have all come."""
         gate = asyncio.Semaphore(CONNECTING_AT_ONCE)
 
-        async def join(space: str, member: int) -> None:
-            async with gate:
-                await self._join(space, member)
+        async def join(seat: Seat) -> None:
+            async with gate, asyncio.timeout(JOIN_TIMEOUT_S):
+                await self._join(seat)
 
         try:
             async with asyncio.TaskGroup() as joins:
-                for space in self.workload.space_names:
+                for space in range(self.workload.spaces):
                     for member in range(self.workload.members):
-                        joins.create_task(join(space, member))
-        except* (LoadFailed, OSError) as refused:
-            raise LoadFailed(str(refused.exceptions[0])) from refused
+                        joins.create_task(join(Seat(self.workload, space, member)))
+        except* (LoadFailed, OSError) as refused:  # a TimeoutError is an OSError
+            raise LoadFailed(str(refused.exceptions[0]) or "a member could not join in time") from refused
+        await asyncio.sleep(self.dialect.settle_s)
 
-    async def _join(self, space: str, member: int) -> None:
+    async def _join(self, seat: Seat) -> None:
         loop = asyncio.get_running_loop()
         connection = socket.socket()
         connection.settimeout(0)
-        await loop.sock_connect(connection, ("127.0.0.1", self.port))
+        await loop.sock_connect(connection, ("127.0.0.1", self.order.port))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await loop.sock_sendall(connection, upgrade_request(space, member, self.port))
-        head = b""
-        while b"\r\n\r\n" not in head:
-            got = await loop.sock_recv(connection, 1 << 16)
-            head += got
-            if not got or not head.startswith(b"HTTP/1.1 101"[: len(head)]):
-                raise LoadFailed(f"p{member} was not let into {space}: {head[:300]!r}")
-        # what came after the head is presence, which is drained anyway
-        if member < self.workload.senders:
-            sender = Sender(self.phase, frames_of(member), self.workload)
-            self.senders.append(sender)
-            self.receivers.append(sender)
-            await loop.create_connection(lambda: sender, sock=connection)
-        else:
-            receiver = Receiver(self.phase)
-            self.receivers.append(receiver)
-            await loop.create_connection(lambda: receiver, sock=connection)
+        for write, start, end in self.dialect.join(seat):
+            await loop.sock_sendall(connection, write)
+            reply = b""
+            while end not in reply:
+                got = await loop.sock_recv(connection, 1 << 16)
+                reply += got
+                if not got or not reply.startswith(start[: len(reply)]):
+                    raise LoadFailed(f"{seat.number} was not let into {seat.space_name}: {reply[:300]!r}")
+        # what came after the reply is presence, which is drained anyway
+        self.seats.append(seat)
+        await self.engine.add(seat, connection)
 
-    async def drain(self) -> None:
-        """Wait until welcomes and presence have all come."""
-        seen = -1
-        while seen != (now := sum(receiver.received for receiver in self.receivers)):
-            seen = now
-            await asyncio.sleep(QUIET_S)
-
-    async def run(self, envelopes: int) -> None:
-        """Send so many envelopes from each sender; return when everybody has them all.
+    async def check(self, envelopes: int) -> None:
+        """See that each member got just the bytes due to it, and that none come after them.
 
         Raises:
-            LoadFailed: a receiver got more or less than what was due to it.
+            LoadFailed: somebody got more or less.
         """
-        due = envelopes * self.workload.senders * FRAME_BYTES
-        for receiver in self.receivers:
-            receiver.received = 0
-        if isinstance(self.phase, Turns):
-            self.phase.begin(self.senders[0], envelopes, FRAME_BYTES * len(self.receivers))
-        else:
-            self.phase.start(due * len(self.receivers))
-            for sender in self.senders:
-                sender.start(envelopes)
-        try:
-            async with asyncio.timeout(STALL_S):
-                await self.phase.over
-        except TimeoutError as late:
-            raise LoadFailed(
-                f"stalled: {self.phase.left:,} bytes still to come after {STALL_S:.0f} s"
-            ) from late
-        wrong = [receiver.received for receiver in self.receivers if receiver.received != due]
+        await self.engine.quiet(AFTER_S)
+        due = envelopes * self.workload.senders * self.delivery_bytes
+        wrong = [received for received in self.engine.received if received != due]
         if wrong:
             raise LoadFailed(
                 f"{len(wrong)} receivers got other bytes than the {due:,} due, e.g. {wrong[0]:,}"
             )
 
     async def prove_delivery(self) -> None:
-        """Send one envelope from each sender and look at what came out."""
-        await self.run(1)
-        opcode_and_length = b"\x81\x7e" + ENVELOPE_BYTES.to_bytes(2)
-        frame = bytes(Phase.buffer[:FRAME_BYTES])
-        if not frame.startswith(opcode_and_length + b'{"protocol":"mew/v0.4","id":"'):
-            raise LoadFailed(f"not the frame that was due: {frame[:120]!r}")
+        """Send one envelope from each sender, and see that everybody got just those of its space.
+
+        Presence may still be on its way where the machine is busy: it has three tries.
+
+        Raises:
+            LoadFailed: somebody got something else.
+        """
+        wrong: list[tuple[Seat, bytes]] = []
+        for number in range(TRIES):
+            await self.engine.quiet(QUIET_S)
+            kept = await self.engine.look(self.order.stall_s)
+            wrong = self._wrong(kept, number)
+            if not wrong:
+                return
+        raise LoadFailed(f"{wrong[0][0].number} got something else than was due: {wrong[0][1][:120]!r}")
+
+    def _wrong(self, kept: list[bytes], number: int) -> list[tuple[Seat, bytes]]:
+        """Who did not get just the envelopes of this number in its space, and what it got."""
+        due = {}
+        for space in range(self.workload.spaces):
+            senders = [Seat(self.workload, space, member) for member in range(self.workload.senders)]
+            due[space] = sorted(due_to(self.dialect, senders, number))
+        size = self.delivery_bytes
+        return [
+            (seat, got)
+            for seat, got in zip(self.seats, kept, strict=True)
+            if sorted(got[at : at + size] for at in range(0, len(got), size)) != due[seat.space]
+        ]
+
+    async def warm_up(self, seconds: float) -> None:
+        """Drive the server for so long, and learn how fast it is."""
+        envelopes, took_s = 1, 0.0
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until or took_s < seconds / 5:
+            began = time.perf_counter()
+            await self.engine.run(envelopes, self.order.stall_s)
+            took_s = time.perf_counter() - began
+            await self.check(envelopes)
+            self.envelopes_per_s = envelopes / took_s
+            if took_s < seconds / 5:
+                envelopes *= 2 if took_s > seconds / 50 else 8
+        gc.freeze()
+        gc.disable()
+
+    async def measure(self, seconds: float) -> Measured:
+        """Drive it for about so long, and measure.
+
+        Raises:
+            LoadFailed: not everything was delivered, or the server is gone.
+        """
+        usual = self.envelopes_per_s * seconds
+        # within few windows there is less to put together than there would be: rather take longer, within reason
+        envelopes = max(int(max(usual, min(WINDOWS_MIN * self.workload.window, LONGER * usual))), 1)
+        others = OthersOn(self.order.core, self.order.server_core)
+        server_cpu_s, load_cpu_s = cpu_seconds(self.order.server_pid), time.process_time()
+        began = time.perf_counter()
+        await self.engine.run(envelopes, self.order.stall_s)
+        wall_s = time.perf_counter() - began
+        load_cpu_s = time.process_time() - load_cpu_s
+        server_cpu_s = cpu_seconds(self.order.server_pid) - server_cpu_s
+        others_share = others.share(load_cpu_s, server_cpu_s)
+        await self.check(envelopes)
+        self.envelopes_per_s = envelopes / wall_s
+        latencies_ms = sorted(second * 1000 for second in self.engine.latencies_s)
+        sent = envelopes * self.senders
+        return Measured(
+            envelopes=sent,
+            deliveries=sent * self.workload.members,
+            wall_s=wall_s,
+            server_cpu_s=server_cpu_s,
+            load_cpu_s=load_cpu_s,
+            others_share=others_share,
+            latency_ms_p50=latencies_ms[len(latencies_ms) // 2] if latencies_ms else None,
+            latency_ms_p99=latencies_ms[len(latencies_ms) * 99 // 100] if latencies_ms else None,
+        )
 
 
-def upgrade_request(space: str, member: int, port: int) -> bytes:
-    return (
-        f"GET /ws?space={space} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
-        f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-        f"Authorization: Bearer t{member}\r\n\r\n"
-    ).encode()
-
-
-def masked(part: bytes) -> bytes:
-    """Mask a part of a payload that starts at a multiple of four."""
-    return bytes(byte ^ MASK[at & 3] for at, byte in enumerate(part))
-
-
-FOUR_DIGITS = [masked(b"%04d" % number) for number in range(10_000)]
-
-
-def frames_of(member: int) -> Iterator[bytes]:
-    """Masked text frames with one chat envelope each, all of one length, every id another."""
-    before = f'{{"protocol":"mew/v0.4","id":"m{member}-'
-    before += "-" * (-len(before) % 4)
-    after = f'","from":"p{member}","kind":"chat","payload":{{"text":"'
-    end = '"}}'
-    text = "x" * (ENVELOPE_BYTES - len(before) - 8 - len(after) - len(end))
-    head = b"\x81\xfe" + ENVELOPE_BYTES.to_bytes(2) + MASK + masked(before.encode())
-    tail = masked((after + text + end).encode())
-    for high in FOUR_DIGITS:
-        start = head + high
-        for low in FOUR_DIGITS:
-            yield start + low + tail
-
-
-async def measure(order: LoadOrder) -> Measured:
+async def drive(order: LoadOrder) -> None:
     load = Load(order)
     await load.connect()
-    await load.drain()
     await load.prove_delivery()
+    _say({"joined": len(load.seats)})
+    # reading blocks the loop, and may: between phases nothing is in flight
+    while line := sys.stdin.buffer.readline():
+        asked = msgspec.json.decode(line, type=PhaseOrder)
+        if asked.warm_up_s:
+            await load.warm_up(asked.warm_up_s)
+            _say({"envelopes_per_s": load.envelopes_per_s})
+        else:
+            _say(await load.measure(asked.measure_s))
 
-    envelopes, took_s = load.workload.window, 0.0
-    warm_at = time.perf_counter() + order.warm_up_s
-    while time.perf_counter() < warm_at or took_s < order.warm_up_s / 4:
-        began = time.perf_counter()
-        await load.run(envelopes)
-        took_s = time.perf_counter() - began
-        if took_s < order.warm_up_s / 4:
-            envelopes *= 2
-    envelopes = max(int(envelopes * order.measure_s / took_s), 2 * load.workload.window)
 
-    gc.freeze()
-    gc.disable()
-    server_cpu_s, load_cpu_s, began = cpu_seconds(order.server_pid), time.process_time(), time.perf_counter()
-    await load.run(envelopes)
-    wall_s = time.perf_counter() - began
-    load_cpu_s = time.process_time() - load_cpu_s
-    server_cpu_s = cpu_seconds(order.server_pid) - server_cpu_s
-
-    latencies_ms = sorted(second * 1000 for second in load.phase.latencies_s)
-    sent = envelopes * len(load.senders)
-    return Measured(
-        envelopes=sent,
-        deliveries=sent * load.workload.members,
-        wall_s=wall_s,
-        server_cpu_s=server_cpu_s,
-        load_cpu_s=load_cpu_s,
-        latency_ms_p50=latencies_ms[len(latencies_ms) // 2] if latencies_ms else None,
-        latency_ms_p99=latencies_ms[len(latencies_ms) * 99 // 100] if latencies_ms else None,
-    )
+def _say(reply: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def main() -> int:
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=LoadOrder)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=LoadOrder)
     os.sched_setaffinity(0, {order.core})
     try:
-        measured = uvloop.run(measure(order))
-    except LoadFailed as failed:
+        uvloop.run(drive(order))
+    except (LoadFailed, OSError) as failed:
         print(failed, file=sys.stderr)
         return 1
-    sys.stdout.buffer.write(msgspec.json.encode(measured) + b"\n")
     return 0
 
 

@@ -1,11 +1,9 @@
-"""What is asked of the servers: how many spaces, members and senders, how many envelopes in flight."""
+"""What is asked of the servers: how many spaces, members and senders, how long the envelopes, how many in flight."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["ENVELOPE_BYTES", "WORKLOADS", "Pace", "Workload"]
-
-ENVELOPE_BYTES = 300
+__all__ = ["WORKLOADS", "Kind", "Pace", "Workload"]
 
 
 class Pace(StrEnum):
@@ -17,15 +15,29 @@ class Pace(StrEnum):
     """It waits until every receiver has the last one; the time that took is the latency."""
 
 
+class Kind(StrEnum):
+    """What a workload is like; plots put those of one kind together."""
+
+    FAN_OUT = "fan-out"
+    LATENCY = "latency"
+    SPACES = "spaces"
+    ADDRESSED = "addressed"
+    """Pairs that write to each other: only the one addressed and the sender get an envelope."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """One cell of the table."""
 
     name: str
     members: int
+    """In each space; with addressed traffic a space is a pair."""
+    kind: Kind = Kind.FAN_OUT
     spaces: int = 1
     senders: int = 1
     """In each space; senders are receivers too."""
+    bytes: int = 300
+    """Of one envelope, as its sender writes it."""
     window: int = 64
     """Envelopes in flight for each sender."""
     pace: Pace = Pace.PIPELINED
@@ -36,16 +48,20 @@ class Workload:
 
     @property
     def space_names(self) -> list[str]:
-        return ["bench"] if self.spaces == 1 else [f"bench{n}" for n in range(self.spaces)]
+        """All of one length, so that a delivery has the same bytes in each."""
+        return ["bench"] if self.spaces == 1 else [f"bench{number:03}" for number in range(self.spaces)]
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload(name="fan-out-50", members=50),
-        Workload(name="fan-out-200", members=200),
-        Workload(name="fan-out-1000", members=1000),
-        Workload(name="one-at-a-time-50", members=50, window=1, pace=Pace.ONE_AT_A_TIME),
-        Workload(name="spaces", spaces=200, members=5, senders=5, window=1),
+        *(Workload(name=f"fan-out-{members}", members=members) for members in (10, 50, 200, 1000)),
+        *(
+            Workload(name=f"fan-out-{members}-4k", members=members, bytes=4096, window=16)
+            for members in (10, 50, 200, 1000)
+        ),
+        Workload(name="one-at-a-time-50", kind=Kind.LATENCY, members=50, window=1, pace=Pace.ONE_AT_A_TIME),
+        Workload(name="spaces", kind=Kind.SPACES, spaces=200, members=5, senders=5, window=1),
+        Workload(name="addressed", kind=Kind.ADDRESSED, spaces=100, members=2, senders=2, window=1),
     )
 }

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.workloads import Workload
+from bench.workloads import Kind, Workload
 
-__all__ = ["command", "ephemeral", "prepare"]
+__all__ = ["command", "ephemeral", "missing"]
 
 COMMAND = Path(sys.executable).parent / "mew"
 
@@ -20,7 +20,7 @@ LIMITS = {
 }
 
 
-def prepare() -> str | None:
+def missing() -> str | None:
     """Say why the gateway cannot be started, or None."""
     if not COMMAND.exists():
         return f"no mew command beside {Path(sys.executable).name}"
@@ -43,10 +43,13 @@ def ephemeral(workload: Workload, port: int, scratch: Path) -> list[str]:
 
 
 def _space_yaml(workload: Workload) -> dict[str, object]:
-    participants = {f"p{n}": {"tokens": [f"t{n}"], "capabilities": ["chat"]} for n in range(workload.members)}
-    names = workload.space_names
-    where: dict[str, object] = (
-        {"space": {"id": names[0]}} if len(names) == 1 else {"spaces": [{"id": name} for name in names]}
-    )
-    server = {"keepalive_s": 600}  # the others send no pings, and the load counts every byte
-    return {**where, "participants": participants, "limits": LIMITS, "server": server}
+    addressed = workload.kind is Kind.ADDRESSED
+    people = workload.connections if addressed else workload.members
+    names = workload.space_names[:1] if addressed else workload.space_names  # the pairs meet in one space
+    return {
+        **({"space": {"id": names[0]}} if len(names) == 1 else {"spaces": [{"id": name} for name in names]}),
+        "participants": {f"p{n}": {"tokens": [f"t{n}"], "capabilities": ["chat"]} for n in range(people)},
+        "delivery": "addressed" if addressed else "everyone",
+        "limits": LIMITS,
+        "server": {"keepalive_s": 600},  # the others send no pings, and the load counts every byte
+    }

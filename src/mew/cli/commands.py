@@ -245,6 +245,12 @@ COMMANDS: Final[dict[str, Listed]] = {
         "Try the specification on a gateway (mew conform URL), or on a participant.",
         "a MUST does not hold",
     ),
+    "bench": Listed(
+        "bench:bench",
+        _LOOK_BACK,
+        "Measure what a gateway can do, from outside: deliveries, proposals, streams, joins, HTTP, and their latency.",
+        "a workload gave no figure, you said no when asked, or somebody invited could not be removed",
+    ),
     "doctor": Listed(
         "everyday.doctor:doctor",
         _LOOK_BACK,

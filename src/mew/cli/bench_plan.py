@@ -1,0 +1,180 @@
+"""What `mew bench` will do in a space: which workloads one token allows, and whom it must invite for them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from mew.load.addressed import Addressed
+from mew.load.checks import Checks, capabilities
+from mew.load.fan_out import FanOut
+from mew.load.hosting import Host
+from mew.load.idle import Idle
+from mew.load.injection import Injection
+from mew.load.joins import Joins
+from mew.load.place import Seat
+from mew.load.proposals import Proposals
+from mew.load.storm import Storm
+from mew.load.streams import Streams
+from mew.load.workloads import Workload
+from mew.protocol.kinds import Kind
+
+__all__ = ["DEFAULT", "Asked", "Planned", "plan"]
+
+_PATTERNS: Final = (1, 10, 100)
+_CONNECTIONS_EACH: Final = 24
+"""Of one participant, below the 32 that a gateway allows unless it says otherwise."""
+_CANNOT_INVITE: Final = "it needs others, and you may not invite and remove them (space/invite, space/kick)"
+
+
+class Asked(StrEnum):
+    """The workloads that one can ask for, in the order in which they run: those that send little go first."""
+
+    JOINS = "joins"
+    STORM = "storm"
+    IDLE = "idle"
+    STREAMS = "streams"
+    FAN_OUT = "fan-out"
+    ADDRESSED = "addressed"
+    PROPOSALS = "proposals"
+    CHECKS = "checks"
+    INJECTION = "injection"
+
+
+DEFAULT: Final = tuple(one for one in Asked if one is not Asked.IDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One workload: what those hold whom it invites, and what is done with their seats; or why it is not done."""
+
+    name: Asked
+    guests: Sequence[Sequence[Any]] = ()
+    made: Callable[[Sequence[Seat]], Workload] | None = None
+    why_not: str = ""
+
+
+def plan(host: Host, asked: Sequence[Asked], receivers: int) -> list[Planned]:
+    """Each of these, in order."""
+    return [_PLANS[name](host, receivers) for name in Asked if name in asked]
+
+
+def _joins(host: Host, _receivers: int) -> Planned:
+    if host.may_invite():
+        return Planned(Asked.JOINS, [[]], lambda guests: Joins(place=host.place, newcomer=guests[0]))
+    return Planned(Asked.JOINS, made=lambda _: Joins(place=host.place, newcomer=host.seat))
+
+
+def _storm(host: Host, _receivers: int) -> Planned:
+    return Planned(Asked.STORM, made=lambda _: Storm(place=host.place, seats=(host.seat,)))
+
+
+def _idle(host: Host, receivers: int) -> Planned:
+    guests = _crowd(host, receivers)
+    return Planned(
+        Asked.IDLE, guests, lambda those: Idle(place=host.place, seats=_spread(host, those, receivers))
+    )
+
+
+def _streams(host: Host, _receivers: int) -> Planned:
+    if not host.may(Kind.STREAM_REQUEST, Kind.STREAM_CLOSE):
+        return Planned(Asked.STREAMS, why_not="you may open no stream (stream/request, stream/close)")
+    if not host.may_invite():
+        return Planned(Asked.STREAMS, why_not=_CANNOT_INVITE)
+    return Planned(
+        Asked.STREAMS, [[]], lambda guests: Streams(place=host.place, writer=host.seat, readers=tuple(guests))
+    )
+
+
+def _fan_out(host: Host, receivers: int) -> Planned:
+    if not host.may(Kind.CHAT):
+        return Planned(Asked.FAN_OUT, why_not="you may not chat")
+    guests = _crowd(host, receivers)
+    return Planned(
+        Asked.FAN_OUT,
+        guests,
+        lambda those: FanOut(
+            place=host.place, sender=host.seat, receivers=_spread(host, those, receivers - 1)
+        ),
+    )
+
+
+def _addressed(host: Host, _receivers: int) -> Planned:
+    if not host.may(Kind.CHAT):
+        return Planned(Asked.ADDRESSED, why_not="you may not chat")
+    guests: list[list[Any]] = [[]] if host.may_invite() else []
+    return Planned(
+        Asked.ADDRESSED,
+        guests,
+        lambda those: Addressed(
+            place=host.place, pairs=((host.seat, those[0] if those else host.seat),), window=32
+        ),
+    )
+
+
+def _proposals(host: Host, _receivers: int) -> Planned:
+    parts = (Kind.MCP_PROPOSAL, Kind.MCP_REQUEST, Kind.MCP_RESPONSE)
+    if host.may_invite(*parts):
+        return Planned(
+            Asked.PROPOSALS,
+            [[part] for part in parts],
+            lambda guests: Proposals(
+                place=host.place, proposer=guests[0], approver=guests[1], executor=guests[2]
+            ),
+        )
+    if host.may(*parts):
+        return Planned(
+            Asked.PROPOSALS,
+            made=lambda _: Proposals(
+                place=host.place, proposer=host.seat, approver=host.seat, executor=host.seat
+            ),
+        )
+    return Planned(Asked.PROPOSALS, why_not=f"you may not do all of {', '.join(parts)}, nor invite who may")
+
+
+def _checks(host: Host, _receivers: int) -> Planned:
+    if not host.may_invite(Kind.GRANT, *capabilities(max(_PATTERNS))):
+        return Planned(
+            Asked.CHECKS, why_not=f"{_CANNOT_INVITE} with mcp/request; capability/grant is needed, too"
+        )
+    return Planned(
+        Asked.CHECKS,
+        [capabilities(patterns) for patterns in _PATTERNS],
+        lambda guests: Checks(
+            place=host.place, callers=dict(zip(_PATTERNS, guests, strict=True)), asked=host.seat
+        ),
+    )
+
+
+def _injection(host: Host, _receivers: int) -> Planned:
+    if not host.may(Kind.CHAT):
+        return Planned(Asked.INJECTION, why_not="you may not chat")
+    return Planned(
+        Asked.INJECTION, made=lambda _: Injection(place=host.place, sender=host.seat, witness=host.seat)
+    )
+
+
+_PLANS: Final[Mapping[Asked, Callable[[Host, int], Planned]]] = {
+    Asked.JOINS: _joins,
+    Asked.STORM: _storm,
+    Asked.IDLE: _idle,
+    Asked.STREAMS: _streams,
+    Asked.FAN_OUT: _fan_out,
+    Asked.ADDRESSED: _addressed,
+    Asked.PROPOSALS: _proposals,
+    Asked.CHECKS: _checks,
+    Asked.INJECTION: _injection,
+}
+
+
+def _crowd(host: Host, connections: int) -> list[list[Any]]:
+    """Whom to invite for so many connections: nobody where one's own are enough, or one may not."""
+    if connections <= _CONNECTIONS_EACH or not host.may_invite():
+        return []
+    return [[] for _ in range(-(-connections // _CONNECTIONS_EACH))]
+
+
+def _spread(host: Host, guests: Sequence[Seat], connections: int) -> tuple[Seat, ...]:
+    """So many connections among the guests, or one's own."""
+    those = guests or (host.seat,)
+    return tuple(those[number % len(those)] for number in range(connections))

@@ -1,0 +1,22 @@
+"""One gateway for each test that asks for it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.load.stage import serving
+
+from mew.gateway.server import Gateway
+from mew.load.place import Place
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with serving(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def place(gateway: Gateway) -> Place:
+    """The space in which all see everything."""
+    return Place.at(gateway.url, "all")

@@ -1,0 +1,105 @@
+"""A figure is given only where everybody got exactly what was due; and why there is none is said."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.load.stage import BRIEF, Delivers, seat, serving, wrong_gateway
+
+from mew.load.checks import Checks
+from mew.load.fan_out import FanOut
+from mew.load.injection import Injection
+from mew.load.place import Place
+from mew.load.problems import LoadFailed, NotLetIn, RateLimited, Refused
+from mew.load.proposals import Proposals
+from mew.load.workloads import Workload, run
+
+IMPATIENT = replace(BRIEF, patience_s=0.1)
+FEW = {"envelopes_per_second": 1, "burst": 5}
+
+
+def fan_out(place: Place) -> FanOut:
+    return FanOut(place=place, sender=seat("ann"), receivers=(seat("bob"), seat("cat")))
+
+
+async def test_a_gateway_that_delivers_each_once_passes() -> None:
+    async with wrong_gateway(lambda _number, _member: 1) as place:
+        (outcome,) = await run(fan_out(place), BRIEF)
+        assert {one.deliveries / one.count for one in outcome.rounds} == {3.0}
+
+
+async def _why_none(delivers: Delivers) -> str:
+    async with wrong_gateway(delivers) as place:
+        with pytest.raises(LoadFailed) as failed:
+            await run(fan_out(place), IMPATIENT)
+    return str(failed.value)
+
+
+async def test_a_lost_delivery_is_noticed() -> None:
+    why = await _why_none(lambda number, member: 0 if (number, member) == (40, 2) else 1)
+    assert "did not come" in why
+
+
+async def test_a_delivery_that_comes_twice_is_noticed() -> None:
+    why = await _why_none(lambda number, member: 2 if (number, member) == (40, 1) else 1)
+    assert "got other bytes" in why
+
+
+async def test_an_envelope_that_comes_twice_to_all_is_noticed() -> None:
+    why = await _why_none(lambda number, _member: 2 if number == 40 else 1)
+    assert "who should have got" in why
+
+
+async def test_one_lost_and_another_twice_do_not_make_up_for_each_other() -> None:
+    extra = {(40, 1): 2, (40, 2): 0}
+    why = await _why_none(lambda number, member: extra.get((number, member), 1))
+    assert "got other bytes" in why
+
+
+async def test_proposals_that_nobody_answers_are_no_figure() -> None:
+    proposer, approver, executor = map(seat, ("proposer", "approver", "executor"))
+    async with wrong_gateway(lambda number, _member: 0 if number == 50 else 1) as place:
+        asked = Proposals(place=place, proposer=proposer, approver=approver, executor=executor)
+        with pytest.raises(LoadFailed, match="were not answered"):
+            await run(asked, IMPATIENT)
+
+
+def rate_limited(place: Place) -> list[Workload]:
+    return [fan_out(place), Injection(place=place, sender=seat("bob"), witness=seat("cat"))]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["over WebSocket", "over HTTP"])
+async def test_who_is_held_back_by_a_limit_is_told_which_to_raise(tmp_path: Path, which: int) -> None:
+    async with serving(tmp_path, FEW) as gateway:
+        asked = rate_limited(Place.at(gateway.url, "all"))[which]
+        with pytest.raises(RateLimited, match=r"raise limits\.envelopes_per_second and limits\.burst"):
+            await run(asked, BRIEF)
+
+
+async def test_what_one_may_not_do_is_no_figure(place: Place) -> None:
+    asked = Checks(place=place, callers={10: seat("one")}, asked=seat("executor"))
+    with pytest.raises(Refused, match="capability_violation"):
+        await run(asked, BRIEF)
+
+
+async def test_as_many_connect_as_are_let_in_and_it_is_said(tmp_path: Path) -> None:
+    limits = {"envelopes_per_second": 1_000_000, "burst": 1_000_000, "connections_per_participant": 2}
+    async with serving(tmp_path, limits) as gateway:
+        receivers = (seat("bob"),) * 5
+        asked = FanOut(place=Place.at(gateway.url, "all"), sender=seat("ann"), receivers=receivers)
+        (outcome,) = await run(asked, BRIEF)
+    assert {one.deliveries / one.count for one in outcome.rounds} == {3.0}
+    assert outcome.about.startswith("3 receivers (the gateway does not let one in: ")
+
+
+async def test_a_wrong_token_is_told_as_the_gateway_tells_it(place: Place) -> None:
+    stranger = replace(fan_out(place), sender=replace(seat("ann"), token="wrong"))
+    with pytest.raises(NotLetIn, match="this token is not one of space 'all'") as denied:
+        await run(stranger, BRIEF)
+    assert (denied.value.status, denied.value.code) == (401, "bad_token")
+    assert "wrong" not in repr(stranger)
+
+
+async def test_where_nobody_listens_that_is_said() -> None:
+    with pytest.raises(LoadFailed, match=r"no connection to 127\.0\.0\.1:1"):
+        await run(fan_out(Place("127.0.0.1", 1)), BRIEF)
