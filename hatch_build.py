@@ -94,11 +94,12 @@ def build_compiled(root: Path, say: Say) -> Path | None:
     as_module = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     half = made.with_suffix(".half")
     command = [*compiler, "-O3", "-Wall", "-fPIC", *as_module, f"-I{include}", str(source), "-o", str(half)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_S, check=False)
-    if done.returncode:
-        say(
-            f"mew will run without its compiled part, slower: {compiler[0]} failed: {done.stderr.strip()[-500:]}"
-        )
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=STEP_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        half.unlink(missing_ok=True)
+        why = error.stderr.strip()[-500:] if isinstance(error, subprocess.CalledProcessError) else str(error)
+        say(f"mew will run without its compiled part, slower: {compiler[0]} failed: {why}")
         return None
     half.replace(made)  # whoever runs it goes on with the one before
     say(f"Compiled {source.name}")

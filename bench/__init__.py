@@ -7,8 +7,11 @@ dialects     how the load speaks to each
 cells        one candidate under one workload: its server, its load, their turns
 server       starts a candidate on its own core and reads its CPU time
 load         the load, a process on the other core; engines, engine.c and members are its hot part
+compiled     the files in C
 report       medians, ratios, tables, evidence;   targets   what is to be reached
-figures      what is no delivery: memory, storms, joins;   scaling   how costs grow
-plots        pictures of a run;   guard   what CI holds
+alone        our gateway alone, under mew.load: figures   single ones,   scaling   how costs grow
+recorded     a run, read again;   growth   the lines through its points
+plots        pictures of a run, of chart, rows and svg
+path         an envelope's way within one process, over pipes;   guard   what CI holds of it
 sdk   mcp    comparisons of their own
 """

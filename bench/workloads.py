@@ -60,7 +60,16 @@ WORKLOADS = {
             Workload(name=f"fan-out-{members}-4k", members=members, bytes=4096, window=16)
             for members in (10, 50, 200, 1000)
         ),
-        Workload(name="one-at-a-time-50", kind=Kind.LATENCY, members=50, window=1, pace=Pace.ONE_AT_A_TIME),
+        *(
+            Workload(
+                name=f"one-at-a-time-{members}",
+                kind=Kind.LATENCY,
+                members=members,
+                window=1,
+                pace=Pace.ONE_AT_A_TIME,
+            )
+            for members in (10, 50, 200)
+        ),
         Workload(name="spaces", kind=Kind.SPACES, spaces=200, members=5, senders=5, window=1),
         Workload(name="addressed", kind=Kind.ADDRESSED, spaces=100, members=2, senders=2, window=1),
     )

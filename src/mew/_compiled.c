@@ -1,8 +1,8 @@
 /* The two places where every byte of an envelope is looked at, compiled: reading frames and checking form.
 
-Both say yes to what is usual and leave the rest to Python, which knows every rule and every message: `whole_frames` is the
-twin of `mew.gateway.websocket.whole_frames`, `is_plain` that of `mew.protocol.plain.is_plain`. Tests hold each pair to the
-same answers. Nothing here is kept between two calls. */
+Both say yes to what is usual and leave the rest to Python, which knows every rule and every message: `whole_frames` goes
+before `Reader._read` of `mew.gateway.websocket`, `is_plain` spares `mew.protocol.codec` its closer look. Tests hold both to
+the answers that Python alone gives. Nothing here is kept between two calls. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

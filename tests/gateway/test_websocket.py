@@ -250,6 +250,16 @@ def test_the_limit_starts_anew_with_each_message_and_leaves_control_frames_alone
     assert len(read(first, frame(FIN | Opcode.PING, b"p" * 10), last, limit=10)) == 2
 
 
+def test_a_message_begun_under_a_higher_limit_is_refused_and_not_kept() -> None:
+    reader = Reader(LIMIT)
+    assert reader.feed(frame(FIN | Opcode.BINARY, bytes(LIMIT))[:1000]) == []
+    reader.bytes_max = 1000
+    with pytest.raises(WireError) as caught:
+        reader.feed(bytes(10))
+    assert caught.value.code == 1009
+    assert reader.feed(frame(FIN | Opcode.CLOSE, b"")) == [(Opcode.CLOSE, b"")]
+
+
 def test_fragments_without_data_do_not_pile_up() -> None:
     reader = Reader(LIMIT)
     reader.feed(frame(Opcode.TEXT, b""))

@@ -194,6 +194,7 @@ class Node:
 
 
 def _see_out(room: Room, code: CloseCode, reason: str) -> None:
+    room.inbox.empty()  # what they said before they were told to go
     for guest in tuple(room.guests.values()):
         guest.close(code, reason)
 

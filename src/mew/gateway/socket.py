@@ -140,6 +140,8 @@ class SocketDoor:
 
     async def _let_in(self, address: str, guest: "Guest") -> None:
         wire, room = guest.wire, guest.room
+        if wire.has_ended:
+            return  # nobody would see it out
         where = {"space": room.id, "who": guest.who, "connection": guest.id}
         _log.info("connected", extra={**where, "address": address})
         wire.hand_over()

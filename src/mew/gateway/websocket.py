@@ -143,6 +143,7 @@ class Reader:
     def _check_need(self) -> None:
         """The limit may have been lowered after the head of this frame was read."""
         if self._need > self.bytes_max + _HEAD_MAX:
+            self._held.clear()  # who is closed for this may send on for a while
             raise WireError(TOO_BIG, f"a message may have {self.bytes_max} bytes")
 
     def _check(self, first: int, second: int, length: int) -> None:

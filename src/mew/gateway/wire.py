@@ -7,6 +7,7 @@ import hashlib
 import logging
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Final, Protocol, cast
 
 from aiohttp import web
@@ -86,7 +87,6 @@ class Wire(asyncio.Protocol):
         "_first",
         "_first_bytes_left",
         "_has_arrived",
-        "_has_ended",
         "_http",
         "_listener",
         "_loop",
@@ -94,6 +94,7 @@ class Wire(asyncio.Protocol):
         "_turn",
         "_waiting",
         "close_code",
+        "has_ended",
         "heard_s",
         "transport",
     )
@@ -110,9 +111,9 @@ class Wire(asyncio.Protocol):
         self._failure: WireError | None = None  # what comes after those that wait
         self._turn: asyncio.Handle | None = None
         self._first: asyncio.Future[None] | None = None
-        self._first_bytes_left = bytes_max
+        self._first_bytes_left = inf  # until somebody waits for the first
         self._has_arrived = False
-        self._has_ended = False
+        self.has_ended = False
         self._end: Callable[[], None] | None = None
         self._closing = False
         self._http: Visitor | None = cast(Visitor, request.protocol)
@@ -125,11 +126,17 @@ class Wire(asyncio.Protocol):
             self._over()
 
     async def first(self, bytes_max: int) -> Message | None:
-        """The first message; None if the connection ended before it, or sent more than this without one."""
+        """The first message; None if the connection ended before it, or sent more than this without one.
+
+        None after it may be larger, until `allow` says otherwise.
+        """
         self._first_bytes_left = bytes_max
-        if not self._has_arrived:
-            self._first = self._loop.create_future()
-            await self._first
+        try:
+            if not self._has_arrived:
+                self._first = self._loop.create_future()
+                await self._first
+        finally:
+            self._reader.bytes_max = bytes_max
         return self._early.pop(0) if self._early else None
 
     def attach(self, listener: Listener) -> None:
@@ -153,7 +160,7 @@ class Wire(asyncio.Protocol):
     def when_ended(self, call: Callable[[], None]) -> None:
         """Once, when the connection is gone; for one who wants to know."""
         assert self._end is None, "somebody else waits for the end"
-        if self._has_ended:
+        if self.has_ended:
             call()
         else:
             self._end = call
@@ -204,7 +211,7 @@ class Wire(asyncio.Protocol):
     def _over(self) -> None:
         self._closing = True
         self._arrive()
-        self._has_ended = True
+        self.has_ended = True
         if self._end is not None:
             call, self._end = self._end, None
             call()
@@ -271,6 +278,9 @@ class Wire(asyncio.Protocol):
             if not self._closing and self.transport.get_write_buffer_size() < _PONG_BYTES:
                 self.transport.write(pong(data))  # who does not read need not be answered every time
         elif opcode == Opcode.CLOSE:
+            if self._early and not self._closing:
+                self._keep((opcode, data))  # what was said before it comes first
+                return
             if not self._closing:
                 self.close_code = close_code(data)
                 self._closing = True

@@ -88,7 +88,7 @@ class Log(Protocol):
         """
 
     def hold(self) -> None:
-        """Wake nobody who follows until `release`, so that what is appended meanwhile can be taken at once."""
+        """Until `release`, who follows need not be woken: what is appended meanwhile may be taken at once."""
 
     def release(self) -> Sequence[Entry]:
         """What `follow` would yield now, and will not any more; nothing where it has to be kept first."""
