@@ -62,7 +62,7 @@ async def test_the_dialogs_about_a_proposal_are_for_everyone(place: Workplace) -
     await assert_for_everyone(page, "decided")
     await page.keyboard.press("e")  # nothing is left to edit
     await page.keyboard.press("u")
-    await expect(page.locator(".notice")).to_be_visible()
+    await expect(page.locator(".notice").last).to_be_visible()
     await assert_for_everyone(page, "a notice")
 
 
@@ -85,7 +85,11 @@ async def test_the_dialogs_about_a_participant_are_for_everyone(place: Workplace
     await page.locator("dialog").get_by_label("Their name here").fill("carol")
     await page.locator("dialog").get_by_role("button", name="Invite", exact=True).click()
     await expect(page.locator("dialog")).to_contain_text("carol may come")
-    await assert_dialog(page, "invited")
+    await assert_for_everyone(page, "invited")
+    await page.keyboard.press("Escape")
+    await assert_for_everyone(page, "leaving without the link")
+    await page.get_by_role("button", name="Leave without").click()
+    await expect(page.locator("dialog")).to_have_count(0)
     await proposal.withdraw()
 
 
@@ -113,3 +117,19 @@ async def test_the_other_states_are_for_everyone(place: Workplace) -> None:
         await page.keyboard.press("d")
         await expect(page.get_by_role("button", name=theme)).to_be_visible()
         await assert_for_everyone(page, f"{theme} by choice")
+
+
+async def test_on_a_phone_the_keys_are_listed_and_a_box_is_large_enough_for_a_finger(
+    place: Workplace,
+) -> None:
+    page = place.page
+    proposal = await place.propose()
+    await page.set_viewport_size(PHONE)
+    box = await page.locator(".card-head input").bounding_box()
+    assert box is not None
+    assert min(box["width"], box["height"]) >= 24
+    await expect(page.locator(".deciding kbd").first).to_be_hidden()
+    await page.get_by_role("button", name="the keys").click()
+    await expect(page.locator("dialog kbd").first).to_be_visible()
+    await page.keyboard.press("Escape")
+    await proposal.withdraw()

@@ -1,5 +1,7 @@
 """Inviting somebody on the page: a link that lets them in, once, and is shown once."""
 
+import re
+
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -47,9 +49,29 @@ async def test_a_link_lets_the_invited_in_once_and_is_shown_once(place: Workplac
     await expect(place.row("thank you")).to_contain_text("carol")
     late = await browser.new_page()
     await late.goto(link)
-    await late.wait_for_selector("text=Ask who gave it to you for another")
+    await late.wait_for_selector("text=Ask whoever invited you for a new link")
     await late.close()
     await theirs.close()
     async with mew.connect(place.url, space="demo", token=token) as program:
         await program.chat("the token is good, too")
     await expect(place.row("the token is good, too")).to_be_visible()
+
+
+async def test_a_link_that_was_not_copied_is_not_lost_by_a_slip_of_the_hand(place: Workplace) -> None:
+    page = place.page
+    await page.get_by_role("button", name="Invite…").click()
+    dialog = page.locator("dialog")
+    await dialog.get_by_label("Their name here").fill("dave")
+    await page.keyboard.press("Enter")
+    link = dialog.get_by_label("Link that signs them in", exact=True)
+    await expect(link).to_be_focused()
+    for _ in range(3):  # the first asks, the next takes the question back
+        await page.keyboard.press("Escape")
+    await expect(dialog).to_contain_text("You have copied neither")
+    await expect(link).to_have_value(re.compile("#link="))
+    await dialog.get_by_role("button", name="Leave without").click()
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="Invite…").click()
+    await dialog.get_by_label("Their name here").fill("dave")
+    await expect(dialog).to_contain_text("For a new link, choose “Remove…” at that name, and invite again")
+    await page.keyboard.press("Escape")

@@ -81,6 +81,8 @@ async def test_rows_are_walked_with_keys_that_heed_the_filter(place: Workplace) 
         await place.bot.chat(text)
     await expect(place.row("three apples")).to_be_visible()
     await page.keyboard.press("/")
+    focused_id = await page.evaluate("document.activeElement.id")
+    assert focused_id == "filter-text"  # what is typed at once is no command
     await page.keyboard.type("apple")
     await expect(page.locator(".row")).to_have_count(2)
     await page.keyboard.press("Escape")

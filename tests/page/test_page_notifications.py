@@ -115,3 +115,22 @@ async def test_where_the_browser_says_no_so_does_the_page(serve: Serve, browser:
         await expect(page.locator(".card")).to_have_count(1)
         assert await told(page) == []
         await proposal.withdraw()
+
+
+async def test_where_the_browser_has_none_after_all_the_page_says_so(serve: Serve, browser: Browser) -> None:
+    served = await serve(SPACE)
+    url = served.gateway.url
+    async with (
+        page_of(browser, url, allowed=True) as page,
+        mew.connect(url, space="demo", token="t-bot") as bot,
+    ):
+        await page.get_by_role("button", name="Notify me").click()
+        await expect(page.get_by_role("button", name="Notifying")).to_be_visible()
+        await page.evaluate(
+            "() => { isLookedAt = false; window.Notification = class extends Notification {"
+            " constructor() { throw new TypeError('Illegal constructor'); } } }"
+        )
+        proposal = await bot.propose_call("files", "read_file", {"path": "a"})
+        await expect(page.locator(".notice")).to_contain_text("installed pages alone")
+        await expect(page.get_by_role("button", name="Notify me")).to_have_attribute("aria-pressed", "false")
+        await proposal.withdraw()

@@ -38,7 +38,8 @@ async def test_a_pause_is_told_of_before_sent_after_and_lifted(place: Workplace)
     await person.get_by_role("button", name="Pause…").click()
     dialog = place.page.locator("dialog")
     await expect(dialog).to_contain_text("The gateway will refuse all it sends")
-    await dialog.get_by_role("button", name="Pause it").click()
+    await expect(dialog.get_by_label("Why, if you like")).to_be_focused()
+    await place.page.keyboard.press("Enter")
     await expect(person).to_contain_text("paused")
     assert place.bot.paused
     await person.get_by_role("button", name="Let it go on").click()
@@ -81,6 +82,20 @@ async def test_a_grant_is_picked_from_what_was_proposed_widened_and_taken_back(p
     await proposal.withdraw()
 
 
+async def test_nothing_is_taken_away_that_nobody_chose(place: Workplace) -> None:
+    person = await opened(place, "bot")
+    await person.get_by_role("button", name="Revoke…").click()
+    dialog = place.page.locator("dialog")
+    take = dialog.get_by_role("button", name="Take it away")
+    await expect(take).to_be_disabled()
+    await place.page.keyboard.press("Enter")
+    await expect(dialog.locator("input:checked")).to_have_count(0)
+    await dialog.get_by_label("Talk", exact=True).check()
+    await expect(dialog.locator(".means")).to_contain_text("can no longer talk")
+    await expect(take).to_be_enabled()
+    await place.page.keyboard.press("Escape")
+
+
 async def test_somebody_is_invited_with_a_token_shown_once_and_removed(
     place: Workplace, browser: Browser
 ) -> None:
@@ -92,6 +107,7 @@ async def test_somebody_is_invited_with_a_token_shown_once_and_removed(
     await dialog.get_by_role("button", name="Invite", exact=True).click()
     token = await dialog.get_by_label("Token", exact=True).input_value()
     await dialog.get_by_role("button", name="Done").click()
+    await dialog.get_by_role("button", name="Leave without").click()
     assert token not in await page.content()
     theirs = await browser.new_page()
     await open_page(theirs, place.url, token)

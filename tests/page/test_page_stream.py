@@ -107,7 +107,7 @@ async def test_the_acknowledge_queue_is_cleared_at_once(place: Workplace) -> Non
     for n in range(3):
         await place.bot.chat(f"please read {n}")
     queue = place.page.locator(".acknowledging")
-    await expect(queue).to_contain_text("3 said to you")
+    await expect(queue).to_contain_text("3 said to all")
     await queue.locator("summary").click()
     await queue.get_by_role("button", name="Acknowledge all").click()
     await expect(place.row("please read 2")).to_contain_text("read by ann")

@@ -1,15 +1,19 @@
 """Waiting for you: what a reviewer sees of a proposal, and every way to decide it."""
 
+import asyncio
 import re
+from typing import Final
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, WebSocketRoute, expect
 
 import mew
 
 from .workplace import Workplace, open_page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+_SHUTDOWN: Final = 4001
 
 
 async def test_a_proposal_is_shown_with_what_it_would_do_and_why(place: Workplace) -> None:
@@ -29,7 +33,7 @@ async def test_a_proposal_is_shown_with_what_it_would_do_and_why(place: Workplac
         "- rest",
         "I write the plan down.",
         "So that nobody forgets it.",
-        "was not decided before",
+        "No write_file was decided before",
     ):
         await expect(card).to_contain_text(text)
     await expect(place.page).to_have_title(re.compile(r"^\(1\) demo"))
@@ -150,6 +154,35 @@ async def test_what_another_decides_changes_in_place_and_cannot_be_decided_twice
         assert outcome.by == "bob"
 
 
+async def test_what_another_decided_while_the_connection_was_lost_is_not_decided_again(
+    place: Workplace,
+) -> None:
+    lost, connections = asyncio.Event(), list[WebSocketRoute]()
+
+    async def connect(connection: WebSocketRoute) -> None:
+        if lost.is_set():
+            await connection.close(code=_SHUTDOWN)
+        else:
+            connections.append(connection)
+            connection.connect_to_server()
+
+    await place.page.route_web_socket(re.compile("/ws"), connect)
+    await open_page(place.page, place.url)
+    async with mew.connect(place.url, space="demo", token="t-bob", recall=100) as bob:
+        proposal = await place.propose()
+        await place.page.keyboard.press("a")
+        lost.set()
+        await connections[-1].close(code=_SHUTDOWN)
+        async for review in bob.proposals():
+            await review.approve()
+            break
+        await expect(place.page.locator(".undo-clock[data-sending=true]")).to_be_attached()
+        lost.clear()
+        await expect(place.page.locator(".notice")).to_contain_text("in the meantime; nothing was sent")
+        await expect(place.row("approves bot's write_file")).to_have_count(1)
+        assert isinstance(await proposal, mew.Fulfilled)
+
+
 async def test_a_withdrawn_one_says_so_where_it_was(place: Workplace) -> None:
     proposal = await place.propose()
     await proposal.withdraw()
@@ -164,8 +197,8 @@ async def test_how_the_same_was_decided_before_is_told(place: Workplace) -> None
     await first
     second = await place.propose(path="second.txt")
     card = place.page.locator(f".card[data-proposal='{second.id}']")
-    await expect(card).to_contain_text("The same before: 1 approved")
-    await card.get_by_text("The same before").click()
+    await expect(card).to_contain_text("write_file before: with other arguments 1 approved")
+    await card.get_by_text("write_file before").click()
     await expect(card).to_contain_text("first.txt")
     await second.withdraw()
 
@@ -188,6 +221,7 @@ async def test_where_the_proposal_leaves_it_open_the_reviewer_says_who_is_to_do_
     await place.page.keyboard.press("a")
     await expect(place.page.locator(".notice")).to_contain_text("Say first who is to do it")
     await card.get_by_label("Who is to do it?").select_option("files")
-    await card.locator("button.approve").click()
+    await place.page.keyboard.press("Escape")  # out of the field, so that keys are for the card
+    await place.page.keyboard.press("a")
     await proposal
     await expect(place.row("approves bot's unheard_of of files")).to_be_visible()

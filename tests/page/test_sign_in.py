@@ -31,11 +31,11 @@ class Visit:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(browser: Browser) -> AsyncIterator[Visit]:
-    page = await browser.new_page(viewport={"width": 390, "height": 800})  # in a context of its own
-    page.set_default_timeout(5000)
-    visit = Visit(page)
+    context = await browser.new_context(viewport={"width": 390, "height": 800})
+    context.set_default_timeout(5000)
+    visit = Visit(await context.new_page())
     yield visit
-    await page.close()
+    await context.close()
     assert not visit.errors
 
 
@@ -157,11 +157,33 @@ async def test_who_came_by_a_link_may_stay_signed_in(served: Served, visit: Visi
     await page.goto(await link_of(served, served.ann))
     await page.wait_for_selector(LIVE)
     await page.get_by_role("button", name="Stay signed in").click()
+    later = await page.context.new_page()
+    await later.goto(served.gateway.url)
+    await later.wait_for_selector(LIVE)
+    await page.get_by_role("button", name="Staying signed in").click()
+    await later.goto(served.gateway.url)
+    await later.wait_for_selector("#token")
+
+
+async def test_who_came_by_a_link_is_still_in_after_a_reload_until_the_tab_is_closed(
+    served: Served, visit: Visit
+) -> None:
+    page = visit.page
+    await page.goto(await link_of(served, served.ann))
+    await page.wait_for_selector(LIVE)
     await page.reload()
     await page.wait_for_selector(LIVE)
-    await page.get_by_role("button", name="Staying signed in").click()
+    assert page.url == served.gateway.url + "/"
+    assert await page.evaluate("localStorage.getItem('mew.signed-in')") is None
+    other = await page.context.new_page()
+    await other.goto(served.gateway.url)
+    await other.wait_for_selector("#token")
+    await expect(other.locator("body")).to_contain_text("Ask whoever invited you for a new link")
+    await page.get_by_role("button", name="Sign out").click()
+    await page.wait_for_selector("#token")
     await page.reload()
     await page.wait_for_selector("#token")
+    assert await page.evaluate("sessionStorage.length") == 0
 
 
 async def test_signing_out_ends_the_session(served: Served, visit: Visit) -> None:

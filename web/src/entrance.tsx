@@ -24,7 +24,7 @@ type Step =
 
 export function Entrance({ code, present, notice, onSignedIn }: Props) {
   const step = useSignal<Step>({ is: "token" });
-  const said = useSignal(notice);
+  const said = useSignal(notice === null ? null : `${notice.charAt(0).toUpperCase()}${notice.slice(1)}.`);
   const busy = useSignal(code !== null);
 
   const trying = async (attempt: () => Promise<void>): Promise<void> => {
@@ -40,7 +40,7 @@ export function Entrance({ code, present, notice, onSignedIn }: Props) {
   const redeem = (found: string): Promise<void> =>
     trying(async () => {
       const linked = await signInByCode(found);
-      if (present === null || isSame(present, linked)) onSignedIn(linked);
+      if (present === null || isSame(present, linked)) enterByLink(linked);
       else step.value = { is: "other", present, linked };
     });
   const paste = (token: string, keep: boolean): Promise<void> =>
@@ -53,8 +53,12 @@ export function Entrance({ code, present, notice, onSignedIn }: Props) {
     });
   const enter = (space: SpaceShown, token: string, keep: boolean): void => {
     const who = { space: space.id, token, participant: space.participant };
-    if (keep) remember(who);
+    if (keep) remember(who, "browser");
     onSignedIn(who);
+  };
+  const enterByLink = (linked: SignedIn): void => {
+    remember(linked, "tab"); // the link is used up: a reload must not need another
+    onSignedIn(linked);
   };
 
   useEffect(() => {
@@ -65,12 +69,12 @@ export function Entrance({ code, present, notice, onSignedIn }: Props) {
   return (
     <main class="entrance">
       <h1>mew</h1>
-      {now.is === "token" && <TokenForm busy={busy.value} onToken={paste} />}
-      {now.is === "space" && <SpaceChoice spaces={now.spaces} onChoose={(space) => enter(space, now.token, now.keep)} />}
-      {now.is === "other" && <OtherChoice present={now.present} linked={now.linked} onChoose={onSignedIn} />}
-      <p role="status" class="said">
+      <p role="status" class={!busy.value && said.value !== null ? "said telling" : "said"}>
         {busy.value ? "Signing in…" : said.value}
       </p>
+      {now.is === "token" && <TokenForm busy={busy.value} onToken={paste} />}
+      {now.is === "space" && <SpaceChoice spaces={now.spaces} onChoose={(space) => enter(space, now.token, now.keep)} />}
+      {now.is === "other" && <OtherChoice present={now.present} linked={now.linked} onStay={onSignedIn} onBecome={enterByLink} />}
       {present !== null && now.is === "token" && !busy.value && (
         <button type="button" onClick={() => onSignedIn(present)}>
           Stay signed in as <bdi>{present.participant}</bdi>
@@ -88,8 +92,9 @@ function TokenForm({ busy, onToken }: { busy: boolean; onToken(token: string, ke
   };
   return (
     <form onSubmit={submit}>
+      <p>Were you invited? A link works once. Ask whoever invited you for a new link.</p>
       <p>
-        Type <code>mew page</code> beside the space.yaml: it prints a link that signs you in. Or paste your token.
+        Is the space your own? Type <code>mew page</code> beside its space.yaml: it prints a link that signs you in. Or paste your token.
       </p>
       <label for="token">Token</label>
       <input id="token" name="token" type="password" autocomplete="off" spellcheck={false} required autofocus />
@@ -124,12 +129,13 @@ function SpaceChoice({ spaces, onChoose }: { spaces: SpaceShown[]; onChoose(spac
 interface OtherProps {
   present: SignedIn;
   linked: SignedIn;
-  onChoose(who: SignedIn): void;
+  onStay(who: SignedIn): void;
+  onBecome(who: SignedIn): void;
 }
 
-function OtherChoice({ present, linked, onChoose }: OtherProps) {
+function OtherChoice({ present, linked, onStay, onBecome }: OtherProps) {
   const stay = (): void => {
-    onChoose(present);
+    onStay(present);
     void discard(linked);
   };
   return (
@@ -142,7 +148,7 @@ function OtherChoice({ present, linked, onChoose }: OtherProps) {
           </button>
         </li>
         <li>
-          <button type="button" onClick={() => onChoose(linked)}>
+          <button type="button" onClick={() => onBecome(linked)}>
             Become <Who who={linked} />
           </button>
         </li>
@@ -167,7 +173,7 @@ function isSame(one: SignedIn, other: SignedIn): boolean {
 }
 
 function sentence(problem: Problem): string {
-  if (problem.code === "bad_link") return "This link was used before, or is too old. Ask who gave it to you for another, or type: mew page";
+  if (problem.code === "bad_link") return "This link was used before, or is too old. Ask whoever invited you for a new link; for a space of your own, type: mew page";
   if (problem.code === "bad_token") return "No space here knows this token.";
   return problem.message;
 }

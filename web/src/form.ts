@@ -1,6 +1,6 @@
 /** PURE. A form made from a JSON Schema: what stands in its fields, and the values that these mean. */
 
-import { type Json, type JsonObject, exactDigits, isObject, parseJson } from "./json";
+import { type Json, type JsonObject, exactDigits, isObject, own, parseJson } from "./json";
 import { type Fault, resolved, typesOf } from "./schema";
 import { listIn, objectIn, textIn } from "./space/fields";
 
@@ -20,8 +20,12 @@ export interface Choice {
 }
 
 export const EMPTY: Entry = { text: "", value: undefined, fault: null };
-const FIELDS_MAX = 200;
-const CHOICES_MAX = 500;
+// A form of somebody else's must not take longer to draw than anybody waits: what is too long to pick from is typed.
+const FIELDS_MAX = 100;
+const CHOICES_MAX = 300;
+const SEVERAL_MAX = 60;
+const LINE_MAX = 200;
+const ONE_LINE = /(path|file|folder|dir|directory|cwd|name|title|url|uri|host|branch|ref|id|key|email|source|destination|query)$/i;
 const FORMATS: Record<string, [fits: (text: string) => boolean, fault: string]> = {
   email: [(text) => /^[^\s@]+@[^\s@]+$/.test(text), "must be an e-mail address"],
   uri: [(text) => URL.canParse(text), "must be a whole address, which begins like https://"],
@@ -35,7 +39,7 @@ const FORMATS: Record<string, [fits: (text: string) => boolean, fault: string]> 
 /** A field for all that the schema names and all that there is a value for. */
 export function entriesFor(schema: JsonObject, values: JsonObject): Entries {
   const names = new Set([...Object.keys(objectIn(schema.properties)), ...Object.keys(values)]);
-  return Object.fromEntries([...names].slice(0, FIELDS_MAX).map((name) => [name, entryOf(Object.hasOwn(values, name) ? values[name] : undefined)]));
+  return Object.fromEntries([...names].slice(0, FIELDS_MAX).map((name) => [name, entryOf(own(values, name))]));
 }
 
 /** What the schema itself would fill in. */
@@ -45,12 +49,17 @@ export function defaultsIn(schema: JsonObject): JsonObject {
 }
 
 export function valuesIn(entries: Entries): JsonObject {
-  return Object.fromEntries(Object.entries(entries).flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const])));
+  const fields = Object.entries(entries).map(([name, { value }]) => [name, value] as const);
+  return Object.fromEntries(fields.filter((field): field is [string, Json] => field[1] !== undefined));
+}
+
+/** With the values that the form had no room for: they stay as they are. */
+export function withUnshown(values: JsonObject, entries: Entries): JsonObject {
+  return { ...Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(entries, name))), ...valuesIn(entries) };
 }
 
 export function fieldOf(schema: JsonObject, name: string): JsonObject {
-  const properties = objectIn(schema.properties);
-  return resolved(schema, Object.hasOwn(properties, name) ? properties[name] : undefined);
+  return resolved(schema, own(objectIn(schema.properties), name));
 }
 
 export function isNeeded(schema: JsonObject, name: string): boolean {
@@ -71,30 +80,37 @@ export function isText(schema: JsonObject, entry: Entry): boolean {
   return types.includes("string") || (types.length === 0 && (entry.value === undefined || typeof entry.value === "string"));
 }
 
-/** The values it may have, where these are listed, each with its name where it has one; null where they are not. */
-export function choicesIn(schema: JsonObject): Choice[] | null {
+/** Whether it is a text that has one line by its nature: Enter ends it, and makes no second line of it. */
+export function isOneLine(schema: JsonObject, name: string, entry: Entry): boolean {
+  if (!isText(schema, entry) || /[\r\n]/.test(entry.text)) return false;
+  const most = schema.maxLength;
+  return (typeof most === "number" && most <= LINE_MAX) || Object.hasOwn(FORMATS, textIn(schema.format) ?? "") || ONE_LINE.test(name);
+}
+
+/** The values it may have, where these are listed, each with its name where it has one; null where they are not, or too many. */
+export function choicesIn(schema: JsonObject, most = CHOICES_MAX): Choice[] | null {
   if (Array.isArray(schema.enum)) {
     const names = listIn(schema.enumNames);
-    return schema.enum.slice(0, CHOICES_MAX).map((value, at) => ({ value, words: textIn(names[at]) ?? saying(value) }));
+    if (schema.enum.length > most) return null;
+    return schema.enum.map((value, at) => ({ value, words: textIn(names[at]) ?? saying(value) }));
   }
-  for (const listed of [schema.oneOf, schema.anyOf]) {
-    const titled = listIn(listed).filter(isObject);
-    if (titled.length > 0 && titled.length === listIn(listed).length && titled.every((one) => one.const !== undefined)) {
-      return titled.slice(0, CHOICES_MAX).map((one) => ({ value: one.const ?? null, words: textIn(one.title) ?? saying(one.const ?? null) }));
-    }
+  for (const listed of [listIn(schema.oneOf), listIn(schema.anyOf)]) {
+    const titled = listed.filter(isObject).filter((one) => one.const !== undefined);
+    if (titled.length === 0 || titled.length < listed.length || titled.length > most) continue;
+    return titled.map(({ const: value = null, title }) => ({ value, words: textIn(title) ?? saying(value) }));
   }
   return typesOf(schema).join() === "boolean" ? [true, false].map((value) => ({ value, words: value ? "yes" : "no" })) : null;
 }
 
 /** Where several of some values may be picked: those values. */
 export function severalIn(schema: JsonObject): Choice[] | null {
-  return typesOf(schema).join() === "array" && isObject(schema.items) ? choicesIn(schema.items) : null;
+  return typesOf(schema).join() === "array" && isObject(schema.items) ? choicesIn(schema.items, SEVERAL_MAX) : null;
 }
 
 /** What is wrong with the form of texts that are to have one: an address, a date. */
 export function formatFaults(schema: JsonObject, values: JsonObject): Fault[] {
   return Object.entries(values).flatMap(([name, value]) => {
-    const format = FORMATS[textIn(fieldOf(schema, name).format) ?? ""];
+    const format = own(FORMATS, textIn(fieldOf(schema, name).format) ?? "");
     return format === undefined || typeof value !== "string" || format[0](value) ? [] : [{ path: [name], message: format[1] }];
   });
 }

@@ -31,6 +31,11 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return exactDigits(value) === null;
 }
 
+/** What an object itself has under a name: names come from others, and `constructor` is one, too. */
+export function own<Value>(object: { [name: string]: Value }, name: string): Value | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
 function keepDigits(_key: string, value: Json, context?: { source?: string }): Json {
   if (typeof value !== "number" || context?.source === undefined) return value;
   const kept = Number.isFinite(value) && significant(String(value)) === significant(context.source);

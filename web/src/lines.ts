@@ -11,7 +11,9 @@ const AROUND = 3;
 
 /** What changed, with a few lines around each change. */
 export function compareLines(old: string, now: string): Line[] {
-  const [before, after] = [old.split("\n").slice(0, LINES_MAX), now.split("\n").slice(0, LINES_MAX)];
+  const [olds, news] = [old.split("\n"), now.split("\n")];
+  const [before, after] = [olds.slice(0, LINES_MAX), news.slice(0, LINES_MAX)];
+  const left = Math.max(olds.length, news.length) - LINES_MAX;
   let head = 0;
   while (head < before.length && head < after.length && before[head] === after[head]) head += 1;
   let tail = 0;
@@ -19,11 +21,12 @@ export function compareLines(old: string, now: string): Line[] {
   while (tail < room && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
   const middle = compared(before.slice(head, before.length - tail), after.slice(head, after.length - tail));
   const same = (text: string): Line => ({ is: "same", text });
-  return folded([
+  const found = folded([
     ...before.slice(0, head).map(same),
     ...middle,
     ...before.slice(before.length - tail).map(same),
   ]);
+  return left > 0 ? [unread(left), ...found] : found;
 }
 
 /** Whether a text is a diff as programs write it. */
@@ -33,7 +36,12 @@ export function looksLikeDiff(text: string): boolean {
 }
 
 export function readDiff(text: string): Line[] {
-  return text.split("\n").slice(0, LINES_MAX * 2).map(diffLine);
+  return text.split("\n").map(diffLine);
+}
+
+/** On top, where it is seen: changes may lie in there. */
+function unread(lines: number): Line {
+  return { is: "gap", text: `the last ${lines} lines are not compared: see the raw JSON` };
 }
 
 function diffLine(line: string): Line {

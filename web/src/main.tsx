@@ -5,7 +5,7 @@ import { render } from "preact";
 
 import { Workplace } from "./components/workplace";
 import { Entrance } from "./entrance";
-import { type SignedIn, forget, onCode, remembered, signOut, takeCode } from "./signin";
+import { type SignedIn, forgetAll, onCode, remembered, signOut, takeCode } from "./signin";
 
 const code = signal(takeCode()); // before anything else can see the address
 const signedIn = signal<SignedIn | null>(remembered());
@@ -18,8 +18,8 @@ function enter(who: SignedIn): void {
   signedIn.value = who;
 }
 
-function leave(why: string | null): void {
-  forget();
+function leave(who: SignedIn, why: string | null): void {
+  forgetAll(who);
   notice.value = why;
   signedIn.value = null;
 }
@@ -29,8 +29,8 @@ function Page() {
   if (who === null || code.value !== null) {
     return <Entrance key={code.value} code={code.value} present={who} notice={notice.value} onSignedIn={enter} />;
   }
-  const goodbye = (): void => void signOut(who).finally(() => leave(null));
-  return <Workplace key={who.token} who={who} onRefused={(problem) => leave(problem.message)} onSignOut={goodbye} />;
+  const goodbye = (): void => void signOut(who).finally(() => leave(who, null));
+  return <Workplace key={who.token} who={who} onRefused={(problem) => leave(who, problem.message)} onSignOut={goodbye} />;
 }
 
 const root = document.getElementById("page");

@@ -23,7 +23,7 @@ export type Block =
 
 const DEPTH_MAX = 6;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]{0,32})/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^( {0,3})([-*+]|(\d{1,9})[.)])([ \t]+|$)/;
 const QUOTE = /^ {0,3}> ?/;
@@ -38,6 +38,18 @@ export function parseMarkdown(text: string): Block[] {
 /** Whether an address may be led to at all. */
 export function isSafeAddress(address: string): boolean {
   return address.length <= 2_048 && SAFE_ADDRESS.test(address);
+}
+
+/** Where an address leads, as the browser would read it, so that look-alike letters are seen. */
+export function hostOf(address: string): string {
+  if (!URL.canParse(address)) return address;
+  const { host, href } = new URL(address);
+  return host === "" ? href : host;
+}
+
+/** Whether an address says for itself where it leads: not `https://bank.example@evil.example`, and in no foreign letters. */
+export function beginsWithHost(address: string): boolean {
+  return URL.canParse(address) && address.toLowerCase().startsWith(new URL(address).origin);
 }
 
 function blocks(lines: string[], depth: number): Block[] {
@@ -75,13 +87,22 @@ function blockAt(lines: string[], at: number, depth: number): Taken | null {
   if (fence !== null) return fenced(lines, at, fence[1] ?? "```", fence[2] ?? "");
   const heading = HEADING.exec(line);
   if (heading !== null) {
-    return { block: { is: "heading", level: (heading[1] ?? "#").length, inside: inlines(heading[2] ?? "", 0) }, end: at + 1 };
+    const inside = inlines(withoutMarks(heading[2] ?? ""), 0);
+    return { block: { is: "heading", level: (heading[1] ?? "#").length, inside }, end: at + 1 };
   }
   if (RULE.test(line)) return { block: { is: "rule" }, end: at + 1 };
   if (QUOTE.test(line)) return quoted(lines, at, depth);
   if (ITEM.test(line)) return listed(lines, at, depth);
   if (line.includes("|") && TABLE_RULE.test(lines[at + 1] ?? "") && (lines[at + 1] ?? "").includes("-")) return table(lines, at);
   return null;
+}
+
+/** Without the `#` that may close a heading, apart from its words; an expression for that takes ever longer on the wrong text. */
+function withoutMarks(heading: string): string {
+  const words = heading.trimEnd();
+  let end = words.length;
+  while (words[end - 1] === "#") end -= 1;
+  return end === 0 || /\s/.test(words[end - 1] ?? "") ? words.slice(0, end).trimEnd() : words;
 }
 
 function endsParagraph(lines: string[], at: number, depth: number): boolean {

@@ -1,6 +1,6 @@
 /** What was sent and not yet answered: in order, none lost, none twice, and none later than a person would expect. */
 
-import { type Draft, type Envelope, PROTOCOL } from "./envelope";
+import { type Draft, type Envelope, GATEWAY, PROTOCOL } from "./envelope";
 import { type Json, type JsonObject } from "./json";
 
 /** The gateway said no. `code` is stable, `message` a sentence, `payload` all that it said (`your_capabilities`, …). */
@@ -25,11 +25,17 @@ export class NotSent extends Error {
   }
 }
 
+/** Whether it is to leave: later, where somebody has to come first; never, where that was decided in the meantime. */
+export type When = "now" | "later" | "never";
+
 interface Pending {
   envelope: Envelope;
   /** How often it left. */
   sent: number;
+  /** There is a connection, and it was not to leave yet. */
+  isHeld: boolean;
   timer: number;
+  when(): When;
   resolve(echo: Envelope): void;
   reject(error: Error): void;
 }
@@ -47,13 +53,14 @@ export class Outgoing {
     this.#transmit = transmit;
   }
 
-  send(draft: Draft): Promise<Envelope> {
+  /** `when` is asked each time before it leaves: what was right when it was said may be wrong after a lost connection. */
+  send(draft: Draft, when: () => When = () => "now"): Promise<Envelope> {
     const id = draft.id ?? newId();
     if (this.#pending.size >= PENDING_MAX) return Promise.reject(new NotSent("too much waits to be sent", false));
     const envelope = { protocol: PROTOCOL, id, ts: new Date().toISOString(), from: this.#me ?? "", ...draft };
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#late(id), DEADLINE_MS);
-      const pending = { envelope: { ...envelope, id }, sent: 0, timer, resolve, reject };
+      const pending = { envelope: { ...envelope, id }, sent: 0, isHeld: false, timer, when, resolve, reject };
       this.#pending.set(id, pending);
       if (this.#me !== null) this.#pass(pending);
     });
@@ -69,6 +76,12 @@ export class Outgoing {
     this.#me = null;
   }
 
+  /** Something is not as it was: what was held back may leave now. */
+  reconsider(): void {
+    if (this.#me === null) return;
+    for (const pending of [...this.#pending.values()]) if (pending.isHeld) this.#pass(pending);
+  }
+
   /** No connection will come any more. */
   abandon(): void {
     for (const pending of [...this.#pending.values()]) {
@@ -80,8 +93,11 @@ export class Outgoing {
   /** What came may be the answer to something. */
   arrived(envelope: Envelope): void {
     if (envelope.kind === "system/error") {
-      this.#refused(envelope);
-    } else if (envelope.from === this.#me) {
+      if (envelope.from === GATEWAY) this.#refused(envelope);
+      return;
+    }
+    const pending = this.#pending.get(envelope.id);
+    if (pending !== undefined && pending.sent > 0 && pending.envelope.from === envelope.from) {
       this.#take(envelope.id)?.resolve(envelope);
     }
   }
@@ -109,11 +125,23 @@ export class Outgoing {
   #late(id: string): void {
     const pending = this.#take(id);
     if (pending === undefined) return;
-    const message = pending.sent > 0 ? "the gateway did not say whether it arrived" : "there was no connection in time";
-    pending.reject(new NotSent(message, pending.sent > 0));
+    pending.reject(new NotSent(this.#whyLate(pending), pending.sent > 0));
+  }
+
+  #whyLate({ sent, isHeld }: Pending): string {
+    if (sent > 0) return "the gateway did not say whether it arrived";
+    return isHeld && this.#me !== null ? "who is to do it did not come back in time" : "there was no connection in time";
   }
 
   #pass(pending: Pending): void {
+    const when = pending.when();
+    pending.isHeld = when === "later";
+    if (pending.isHeld) return;
+    if (when === "never") {
+      this.#take(pending.envelope.id);
+      pending.reject(new NotSent("it was decided in the meantime", pending.sent > 0));
+      return;
+    }
     pending.envelope.from = this.#me ?? "";
     pending.sent += 1;
     this.#transmit(JSON.stringify(pending.envelope));

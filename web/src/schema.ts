@@ -1,6 +1,6 @@
 /** PURE. Arguments checked against the JSON Schema of a tool, as far as a form needs it; the tool itself has the last word. */
 
-import { type Json, type JsonObject, exactDigits, isObject } from "./json";
+import { type Json, type JsonObject, exactDigits, isObject, own } from "./json";
 import { same } from "./space/differences";
 
 export interface Fault {
@@ -10,11 +10,14 @@ export interface Fault {
 
 const DEPTH_MAX = 24;
 const FAULTS_MAX = 50;
+/** For all of a schema, which may lead in circles, or ask for more than anybody waits for. What is left then is not told. */
+const STEPS_MAX = 2_000_000;
+const STEPS_A_CHECK = 20;
 
 /** What is wrong with a value; nothing where nothing is, or where it cannot be told here. */
 export function faults(schema: JsonObject, value: Json | undefined): Fault[] {
   const found: Fault[] = [];
-  new Checker(schema, found).check(schema, value, [], 0);
+  new Checker(schema, found, { left: STEPS_MAX }).check(schema, value, [], 0);
   return found;
 }
 
@@ -42,10 +45,12 @@ class Checker {
   constructor(
     private root: JsonObject,
     private found: Fault[],
+    private steps: { left: number },
   ) {}
 
   check(written: Json | undefined, value: Json | undefined, path: string[], depth: number): void {
-    if (depth > DEPTH_MAX || this.found.length >= FAULTS_MAX || value === undefined) return;
+    this.steps.left -= STEPS_A_CHECK;
+    if (depth > DEPTH_MAX || this.steps.left < 0 || this.found.length >= FAULTS_MAX || value === undefined) return;
     const schema = resolved(this.root, written);
     const types = typesOf(schema);
     if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
@@ -61,6 +66,7 @@ class Checker {
   }
 
   #values(schema: JsonObject, value: Json, path: string[]): void {
+    if (Array.isArray(schema.enum)) this.steps.left -= schema.enum.length;
     if (Array.isArray(schema.enum) && !schema.enum.some((one) => same(one, value))) {
       this.#fault(path, `must be one of ${schema.enum.map((one) => JSON.stringify(one)).join(", ").slice(0, 200)}`);
     }
@@ -75,7 +81,7 @@ class Checker {
     if (typeof schema.maxLength === "number" && length > schema.maxLength) {
       this.#fault(path, `must have at most ${schema.maxLength} characters`);
     }
-    if (typeof schema.pattern === "string" && matches(schema.pattern, value) === false) {
+    if (typeof schema.pattern === "string" && this.#matches(schema.pattern, value) === false) {
       this.#fault(path, `must match ${schema.pattern}`);
     }
   }
@@ -93,8 +99,9 @@ class Checker {
   }
 
   #list(schema: JsonObject, value: Json[], path: string[], depth: number): void {
-    if (typeof schema.minItems === "number" && value.length < schema.minItems) this.#fault(path, `must have at least ${schema.minItems} items`);
-    if (typeof schema.maxItems === "number" && value.length > schema.maxItems) this.#fault(path, `must have at most ${schema.maxItems} items`);
+    const { minItems, maxItems } = schema;
+    if (typeof minItems === "number" && value.length < minItems) this.#fault(path, `must have at least ${minItems} items`);
+    if (typeof maxItems === "number" && value.length > maxItems) this.#fault(path, `must have at most ${maxItems} items`);
     const prefix = Array.isArray(schema.prefixItems) ? schema.prefixItems : [];
     value.slice(0, 1_000).forEach((item, at) => this.check(prefix[at] ?? schema.items, item, [...path, String(at)], depth + 1));
   }
@@ -123,12 +130,24 @@ class Checker {
 
   #accepts(schema: Json, value: Json, depth: number): boolean {
     const found: Fault[] = [];
-    new Checker(this.root, found).check(schema, value, [], depth + 1);
+    new Checker(this.root, found, this.steps).check(schema, value, [], depth + 1);
     return found.length === 0;
   }
 
   #fault(path: string[], message: string): void {
-    this.found.push({ path, message });
+    if (this.found.length < FAULTS_MAX) this.found.push({ path, message });
+  }
+
+  /** Undefined where it is not tried: an expression of somebody else's could keep the page busy for ever. */
+  #matches(pattern: string, value: string): boolean | undefined {
+    const most = stepsOf(pattern, value);
+    if (most > this.steps.left) return undefined;
+    this.steps.left -= most;
+    try {
+      return new RegExp(pattern, "u").test(value);
+    } catch {
+      return undefined;
+    }
   }
 }
 
@@ -152,18 +171,16 @@ function isOfType(value: Json, type: string): boolean {
 
 function article(type: string): string {
   const words: Record<string, string> = {
-    string: "text", number: "a number", integer: "a whole number", boolean: "true or false", array: "a list", object: "an object", null: "null",
+    string: "text", number: "a number", integer: "a whole number", boolean: "true or false",
+    array: "a list", object: "an object", null: "null",
   };
-  return words[type] ?? type;
+  return own(words, type) ?? type;
 }
 
-/** Undefined where it is not tried: an expression of somebody else's could keep the page busy for ever. */
-function matches(pattern: string, value: string): boolean | undefined {
-  const repeats = pattern.match(/[*+]|\{\d/g)?.length ?? 0;
-  if (pattern.length > 200 || value.length > 500 || repeats > 2 || /\)[*+{?]|\\\d|\(\?<?[=!]/.test(pattern)) return undefined;
-  try {
-    return new RegExp(pattern, "u").test(value);
-  } catch {
-    return undefined;
-  }
+/** How many steps an expression may take at most: from each place, each repeat may end anywhere, and each choice be either. */
+function stepsOf(pattern: string, value: string): number {
+  if (pattern.length > 200 || /\)[*+{?]|\\[\dk]|\(\?<?[=!]/.test(pattern)) return Infinity;
+  const repeats = pattern.match(/[*+]|\{\d+,/g)?.length ?? 0;
+  const choices = pattern.match(/[?|]/g)?.length ?? 0;
+  return pattern.length + (value.length + 1) ** (repeats + 1) * 2 ** choices;
 }

@@ -1,7 +1,7 @@
 /** Signing in: the code of a link, a pasted token, and where the token is kept. */
 
 import { type Session, endSession, openSession } from "./http";
-import { store, stored, unstore } from "./stored";
+import { type Where, store, stored, unstore } from "./stored";
 
 /** A space and who one is in it. `participant` is what the gateway said of the token. */
 export interface SignedIn {
@@ -41,15 +41,28 @@ export function mayBeToken(text: string): boolean {
   return /^[!-+\--~]{1,4096}$/.test(text);
 }
 
-/** Keep it in this browser, for later visits, because somebody asked for that. */
-export function remember(who: SignedIn): boolean {
-  return store(STORED_AS, JSON.stringify(who));
+/** Keep it: in the tab, what a link was exchanged for, so that a reload does not sign out; in the browser, what somebody asked to keep. */
+export function remember(who: SignedIn, where: Where): boolean {
+  return store(STORED_AS, JSON.stringify(who), where);
 }
 
-/** What was kept before; null if nothing was. */
+/** What was kept before, in this tab first; null if nothing was. */
 export function remembered(): SignedIn | null {
+  return keptIn("tab") ?? keptIn("browser");
+}
+
+export function isRemembered(who: SignedIn, where: Where): boolean {
+  return keptIn(where)?.token === who.token;
+}
+
+/** Another's that is kept there stays. */
+export function forget(who: SignedIn, where: Where): void {
+  if (isRemembered(who, where)) unstore(STORED_AS, where);
+}
+
+function keptIn(where: Where): SignedIn | null {
   try {
-    const kept = JSON.parse(stored(STORED_AS) ?? "null") as Partial<SignedIn> | null;
+    const kept = JSON.parse(stored(STORED_AS, where) ?? "null") as Partial<SignedIn> | null;
     const { space, token, participant } = kept ?? {};
     if (typeof space !== "string" || typeof token !== "string" || typeof participant !== "string") return null;
     return { space, token, participant };
@@ -58,13 +71,15 @@ export function remembered(): SignedIn | null {
   }
 }
 
-export function forget(): void {
-  unstore(STORED_AS);
+/** Forget the token here. */
+export function forgetAll(who: SignedIn): void {
+  forget(who, "tab");
+  forget(who, "browser");
 }
 
 /** Forget the token here, and make it worthless where it was this browser's own. */
 export async function signOut(who: SignedIn): Promise<void> {
-  forget();
+  forgetAll(who);
   await discard(who);
 }
 

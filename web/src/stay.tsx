@@ -1,18 +1,18 @@
-/** Keeping the token in this browser, for who came by a link: in memory alone it would be gone with the tab. */
+/** Keeping the token in this browser, for who came by a link: that of the tab is gone when the tab is closed. */
 
 import { useSignal } from "@preact/signals";
 
-import { type SignedIn, forget, remember, remembered } from "./signin";
+import { type SignedIn, forget, isRemembered, remember } from "./signin";
 
 export function StaySignedIn({ who }: { who: SignedIn }) {
-  const kept = useSignal(remembered()?.token === who.token);
+  const kept = useSignal(isRemembered(who, "browser"));
   const turn = (): void => {
-    if (kept.value) forget();
-    kept.value = !kept.value && remember(who);
+    if (kept.value) forget(who, "browser");
+    kept.value = !kept.value && remember(who, "browser");
   };
   const title = kept.value
     ? "your token is kept in this browser; press to forget it"
-    : "keep your token in this browser, so that you need not sign in when you come back";
+    : "keep your token in this browser, so that you need not sign in when you come back: so far it is gone with this tab";
   return (
     <button type="button" class="quiet" aria-pressed={kept.value} title={title} onClick={turn}>
       {kept.value ? "Staying signed in" : "Stay signed in"}

@@ -8,12 +8,12 @@
 import { type Draft, type Envelope, PRIVATE_KINDS, readEnvelope } from "./envelope";
 import { type Place, Problem, history, participants } from "./http";
 import { isObject } from "./json";
-import { Outgoing } from "./outgoing";
+import { Outgoing, type When } from "./outgoing";
 
 export { type Draft, type Envelope, GATEWAY, PROTOCOL } from "./envelope";
 export { type ExactNumber, type Json, type JsonObject, exactDigits, isObject, parseJson } from "./json";
 export * from "./http";
-export { NotSent, Refused } from "./outgoing";
+export { NotSent, Refused, type When } from "./outgoing";
 
 /** How the connection stands, for people to see. */
 export type State =
@@ -49,9 +49,11 @@ export interface Connection {
    * again under its id, so that it happens once.
    *
    * Rejects with `Refused` where the gateway said no, and with `NotSent` where there was no answer for half a minute:
-   * it is not sent any more then, and `uncertain` says whether it may have arrived all the same.
+   * it is not sent any more then, and `uncertain` says whether it may have arrived all the same. So it does where
+   * `when`, asked whenever it is to leave, says never: others may have been faster while there was no connection.
+   * Where it says later, it is asked again as participants come.
    */
-  send(draft: Draft): Promise<Envelope>;
+  send(draft: Draft, when?: () => When): Promise<Envelope>;
   /** End it; nothing is called back any more. */
   close(): void;
 }
@@ -64,6 +66,8 @@ const STEADY_MS = 5_000;
 const HANDSHAKE_MS = 10_000;
 const TICK_MS = 10_000;
 const ASLEEP_MS = 90_000;
+const QUIET_MS = 80;
+const REPLAY_MAX_MS = 3_000;
 const MISSED_PAGES_MAX = 50;
 const PAGE = 1000;
 const DO_NOT_COME_BACK = 4500;
@@ -83,7 +87,7 @@ const REASONS: Record<number, [code: string, message: string]> = {
 export function connect(options: Connecting): Connection {
   const link = new Link(options);
   link.open();
-  return { send: (draft) => link.send(draft), close: () => link.close() };
+  return { send: (draft, when) => link.send(draft, when), close: () => link.close() };
 }
 
 class Link {
@@ -93,6 +97,7 @@ class Link {
   #after: string | undefined;
   #attempts = 0;
   #liveSince = Infinity;
+  #heardAt = 0;
   #timer: number | undefined;
   #ticks: number;
   #ticked = Date.now();
@@ -109,8 +114,9 @@ class Link {
     document.addEventListener("visibilitychange", this.#hurry);
   }
 
-  send(draft: Draft): Promise<Envelope> {
-    return this.#ended ? Promise.reject(new Problem(0, "closed", "the connection was ended")) : this.#outgoing.send(draft);
+  send(draft: Draft, when?: () => When): Promise<Envelope> {
+    if (this.#ended) return Promise.reject(new Problem(0, "closed", "the connection was ended"));
+    return this.#outgoing.send(draft, when);
   }
 
   close(): void {
@@ -153,6 +159,7 @@ class Link {
   // What comes.
 
   #received(data: string | ArrayBuffer): void {
+    this.#heardAt = Date.now();
     if (typeof data !== "string") {
       const bytes = new Uint8Array(data);
       const end = bytes.indexOf(0x23, 1);
@@ -179,11 +186,21 @@ class Link {
   #welcome(envelope: Envelope): void {
     this.#welcomed = true;
     this.#show(envelope);
-    if (envelope.payload?.resumed === false && this.#after !== undefined) {
-      void this.#fetchMissed(this.#after, myId(envelope));
-    } else {
-      this.#live(myId(envelope));
-    }
+    const { resumed } = envelope.payload ?? {};
+    if (resumed === false && this.#after !== undefined) void this.#fetchMissed(this.#after, myId(envelope));
+    else if (resumed === true) this.#liveOnceQuiet(myId(envelope), Date.now() + REPLAY_MAX_MS);
+    else this.#live(myId(envelope));
+  }
+
+  /** What was missed follows the welcome at once, and nothing says where it ends: what waits to be sent may depend on it. */
+  #liveOnceQuiet(me: string, latest: number): void {
+    this.#tell({ is: "catching-up" });
+    const socket = this.#socket;
+    setTimeout(() => {
+      if (this.#ended || this.#socket !== socket) return;
+      if (Date.now() - this.#heardAt >= QUIET_MS || Date.now() >= latest) this.#live(me);
+      else this.#liveOnceQuiet(me, latest);
+    }, QUIET_MS);
   }
 
   #live(me: string): void {
@@ -196,6 +213,7 @@ class Link {
     if (!PRIVATE_KINDS.has(envelope.kind)) this.#after = envelope.id;
     this.#outgoing.arrived(envelope);
     this.#options.onEnvelope(envelope);
+    if (envelope.kind === "system/presence") this.#outgoing.reconsider();
   }
 
   /** The gateway no longer had our place in memory: the history may reach further back. */

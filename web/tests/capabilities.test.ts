@@ -32,6 +32,10 @@ describe("what one may do", () => {
     expect(said.map((one) => one.words)).toEqual(["Use the tool read_*", "Propose anything of anyone", "Talk"]);
     expect(said[0]!.limits).toEqual(["only of files"]);
   });
+
+  it.each(["constructor", "toString", "__proto__"])("is said of a method called %s, too", (method) => {
+    expect(inWords([{ kind: "mcp/request", payload: { method } }])[0]!.words).toBe(`Use ${method}`);
+  });
 });
 
 describe("arguments", () => {
@@ -46,6 +50,29 @@ describe("arguments", () => {
     expect(faults(schema, { path: "x", evil: `${"a".repeat(200)}!` })).toEqual([]);
   });
 
+  it.each([
+    ["choices that are all tried", { pattern: `${"a?".repeat(40)}${"a".repeat(40)}` }, "a".repeat(40)],
+    ["groups that are all tried", { pattern: `${"(a|a)".repeat(39)}b` }, "a".repeat(40)],
+    ["repeats that end anywhere", { pattern: ".*.*.*.*x" }, "a".repeat(500)],
+    ["a schema that leads in circles", { $ref: "#/$defs/round" }, "x"],
+  ])("are not checked for ever: %s", (_what, field, value) => {
+    const round = { allOf: Array.from({ length: 8 }, () => ({ $ref: "#/$defs/round" })) };
+    const began = performance.now();
+    expect(faults({ properties: { field }, $defs: { round } }, { field: value })).toEqual([]);
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
+  it("are checked with expressions that end soon", () => {
+    const schema = { properties: { on: { pattern: "^\\d{4}-\\d{2}-\\d{2}$" }, as: { pattern: "^(a|b|c)$" } } };
+    expect(faults(schema, { on: "2026-01-31", as: "b" })).toEqual([]);
+    expect(faults(schema, { on: "today", as: "d" }).map(({ path }) => path[0])).toEqual(["on", "as"]);
+  });
+
+  it("have no more faults than can be shown", () => {
+    const required = Array.from({ length: 10_000 }, (_, at) => `field${at}`);
+    expect(faults({ required }, {})).toHaveLength(50);
+  });
+
   it("are compared path by path", () => {
     expect(differences({ a: [1, { b: 2 }] }, { a: [1, { b: 3 }], c: null })).toEqual([
       { path: "a[1].b", old: 2, new: 3 },
@@ -55,6 +82,14 @@ describe("arguments", () => {
 });
 
 describe("the filter of the stream", () => {
+  it("finds what hangs together in a crowd, soon", () => {
+    const told = new Told();
+    for (let count = 0; count < 30_000; count += 1) told.say("eve", "x/y", {}, { context: "crowd" });
+    const began = performance.now();
+    expect(threadOf(told.space.rows, told.say("eve", "x/y", {}, { context: "crowd" })).size).toBeGreaterThan(10_000);
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+
   it("keeps up with what comes and goes", () => {
     const told = new Told();
     const filtered = new Filtered();

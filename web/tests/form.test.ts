@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import { EMPTY, choicesIn, defaultsIn, entriesFor, entryTyped, formatFaults, severalIn, valuesIn } from "../src/form";
+import {
+  EMPTY, choicesIn, defaultsIn, entriesFor, entryTyped, formatFaults, isOneLine, severalIn, valuesIn, withUnshown,
+} from "../src/form";
 
 const SCHEMA = {
   type: "object",
@@ -29,6 +31,30 @@ describe("a form", () => {
     expect(severalIn({ type: "array", items: { anyOf: titled } })).toHaveLength(2);
     expect(choicesIn({ type: "boolean" })?.map(({ value }) => value)).toEqual([true, false]);
     expect(choicesIn({ oneOf: [{ type: "string" }] })).toBeNull();
+    expect(choicesIn({ enum: Array.from({ length: 1_000 }, (_, at) => at) })).toBeNull();
+  });
+
+  it("ends a text of one line with Enter, and leaves room for more in any other", () => {
+    const written = { text: "a", value: "a", fault: null };
+    expect(isOneLine({ type: "string" }, "filePath", written)).toBe(true);
+    expect(isOneLine({ type: "string", maxLength: 80 }, "said", written)).toBe(true);
+    expect(isOneLine({ type: "string" }, "content", written)).toBe(false);
+    expect(isOneLine({ type: "string" }, "path", { ...written, text: "a\r\nb" })).toBe(false);
+    expect(isOneLine({ type: "array" }, "path", { ...written, value: [] })).toBe(false);
+  });
+
+  it("keeps what it has no field for", () => {
+    const values = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`v${at}`, at]));
+    const entries = entriesFor(SCHEMA, values);
+    expect(Object.keys(entries)).toHaveLength(100);
+    expect(withUnshown(values, entries)).toEqual(values);
+  });
+
+  it.each(["constructor", "toString", "__proto__"])("does not know a form of texts called %s", (name) => {
+    const schema = JSON.parse(`{"properties": {"${name}": {"format": "${name}"}}}`);
+    const values = JSON.parse(`{"${name}": "x"}`);
+    expect(formatFaults(schema, values)).toEqual([]);
+    expect(valuesIn(entriesFor(schema, values))).toEqual(values);
   });
 
   it("says where a text is not in the form that is asked for", () => {

@@ -92,6 +92,57 @@ test("half a minute later nothing is sent that a person has given up on", async 
   expect(sent.map((envelope) => envelope.id)).toEqual(["a"]);
 });
 
+test("what is no longer wanted when there is a connection again does not leave", async () => {
+  let isOpen = true;
+  const answer = outgoing.send({ kind: "mcp/request", id: "a" }, () => (isOpen ? "now" : "never"));
+  isOpen = false;
+  outgoing.connected("ann");
+  expect(sent).toEqual([]);
+  await expect(answer).rejects.toMatchObject({ uncertain: false });
+});
+
+test("its own echo among what was missed is the answer, though it is no longer wanted after that", async () => {
+  let isOpen = true;
+  outgoing.connected("ann");
+  const answer = outgoing.send({ kind: "mcp/request", id: "a" }, () => (isOpen ? "now" : "never"));
+  outgoing.disconnected();
+  isOpen = false;
+  outgoing.arrived(last());
+  outgoing.connected("ann");
+  expect(sent).toHaveLength(1);
+  expect((await answer).id).toBe("a");
+});
+
+test("what is to wait for somebody leaves when they come, and once", () => {
+  let isHere = false;
+  void outgoing.send({ kind: "mcp/request", id: "a" }, () => (isHere ? "now" : "later"));
+  outgoing.connected("ann");
+  outgoing.reconsider();
+  expect(sent).toEqual([]);
+  isHere = true;
+  outgoing.reconsider();
+  outgoing.reconsider();
+  expect(sent.map((envelope) => envelope.id)).toEqual(["a"]);
+});
+
+test("what waits for somebody who does not come is not sent, and says so", async () => {
+  outgoing.connected("ann");
+  const answer = outgoing.send({ kind: "mcp/request", id: "a" }, () => "later");
+  vi.advanceTimersByTime(30_000);
+  await expect(answer).rejects.toMatchObject({ uncertain: false, message: "who is to do it did not come back in time" });
+  outgoing.reconsider();
+  expect(sent).toEqual([]);
+});
+
+test("nobody but the gateway refuses anything", () => {
+  outgoing.connected("ann");
+  void outgoing.send({ kind: "chat", id: "a" }).catch(() => undefined);
+  outgoing.arrived({ ...last(), id: "err", from: "eve", kind: "system/error", correlation_id: ["a"], payload: {} });
+  outgoing.disconnected();
+  outgoing.connected("ann");
+  expect(sent).toHaveLength(2);
+});
+
 test("another's envelope with the same id answers nothing", async () => {
   outgoing.connected("ann");
   const answer = outgoing.send({ kind: "chat", id: "a" });

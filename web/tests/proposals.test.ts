@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 
+import { precedents } from "../src/space/precedents";
 import { statusOf } from "../src/space/proposals";
 import { Told } from "./envelopes";
 
@@ -80,13 +81,18 @@ describe("the life of a proposal", () => {
     expect(told.space.waiting).toHaveLength(1);
   });
 
-  it("shows how the same was decided before", () => {
+  it("shows how the same was decided before, and what only looks like it apart", () => {
     const told = new Told();
     told.answer(told.fulfil(told.propose({ path: "1" })));
     const second = told.propose({ path: "2" });
     told.say("ann", "mcp/reject", {}, { correlation_id: [second.id] });
-    const third = told.space.proposals.get(told.propose({ path: "3" }).id)!;
-    expect(told.space.proposals.precedents(third).map((one) => one.params.arguments)).toEqual([{ path: "2" }, { path: "1" }]);
+    told.answer(told.fulfil(told.say("eve", "mcp/proposal", second.payload, { to: ["files"] })));
+    const third = told.space.proposals.get(told.propose({ path: "1" }).id)!;
+    expect(precedents(told.space.proposals.all.values(), third).map(({ proposal, likeness }) => [likeness, proposal.params.arguments])).toEqual([
+      ["same", { path: "1" }],
+      ["own", { path: "2" }],
+      ["others", { path: "2" }],
+    ]);
   });
 
   it("knows of open ones that are older than the history", () => {
@@ -97,6 +103,28 @@ describe("the life of a proposal", () => {
     expect(told.space.waiting.map((one) => one.id)).toEqual(["old"]);
     told.fulfil({ protocol: "", id: "old", from: "bot", kind: "mcp/proposal", to: ["files"], payload: { method: "tools/call", params: { name: "read" } } });
     expect(told.space.waiting).toEqual([]);
+  });
+
+  it("is closed by what was missed, and cannot be decided twice", () => {
+    const told = new Told();
+    const { id } = told.propose();
+    const listed = { id, proposer: "bot", at: "2026-01-01T12:00:00Z", to: ["files"], rejections: [], withdrawals: [] };
+    const fulfilled = { ...listed, status: "fulfilled" as const, fulfilments: [{ id: "r", by: "bob" }] };
+    told.space.apply({ is: "proposals", listed: [fulfilled] });
+    told.space.apply({ is: "proposals", listed: [fulfilled] });
+    expect(told.space.waiting).toEqual([]);
+    expect(told.space.proposals.get(id)!.fulfilments).toMatchObject([{ id: "r", by: "bob", edited: null }]);
+    told.answer({ protocol: "", id: "r", from: "bob", kind: "mcp/request" });
+    expect(statusOf(told.space.proposals.get(id)!)).toBe("fulfilled");
+  });
+
+  it("does not keep megabytes of another's, and is kept while it waits", () => {
+    const told = new Told();
+    const proposal = told.propose();
+    const text = "x".repeat(900_000);
+    for (let count = 0; count < 100; count += 1) told.say("eve", "mcp/proposal", { method: "x", params: { text } });
+    expect(told.space.proposals.all.size).toBeLessThan(70);
+    expect(told.space.proposals.get(proposal.id)).toBeDefined();
   });
 
   it("is not drowned by another's", () => {

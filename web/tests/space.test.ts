@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { GATEWAY } from "../src/envelope";
 import { Space } from "../src/space/space";
+import { isToAll } from "../src/space/talk";
 import { Told } from "./envelopes";
 
 const kinds = (told: Told): string[] => told.space.rows.list.map((row) => row.envelope.kind);
@@ -60,6 +61,26 @@ describe("the rows of the stream", () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
+  it("are let go of everywhere when they are cut off", () => {
+    const told = new Told(new Space({ envelopesMax: 20, sizeMax: 1e9 }));
+    const [chat, start] = [told.say("bot", "chat", { text: "x" }), told.say("bot", "reasoning/start", {})];
+    const request = told.say("bot", "mcp/request", { id: 1, method: "x" }, { to: ["files"] });
+    for (let count = 0; count < 40; count += 1) told.say("eve", "x/y", {});
+    const { chats, reasonings, exchanges } = told.space;
+    expect([chats.get(chat.id), reasonings.get(start.id), exchanges.get(request.id)]).toEqual([undefined, undefined, undefined]);
+    expect(chats.waiting).toEqual([]);
+  });
+
+  it("count what is folded into one for as long as it is there", () => {
+    const told = new Told(new Space({ envelopesMax: 1e6, sizeMax: 3_000_000 }));
+    told.say("bot", "chat", { text: "before" });
+    const start = told.say("bot", "reasoning/start", {});
+    for (let count = 0; count < 5_000; count += 1) {
+      told.say("bot", "reasoning/thought", { message: "x".repeat(500) }, { context: start.id });
+    }
+    expect(kinds(told)).toEqual(["chat", "reasoning/start"]);
+  });
+
   it("are put together anew when older ones come: pairs may lie on both sides", () => {
     const told = new Told();
     const request = { protocol: "mew/v0.4", id: "old", from: "bot", kind: "mcp/request", ts: "2026-01-01T11:59:00Z", to: ["files"], payload: { id: 1, method: "x" } };
@@ -87,6 +108,13 @@ describe("participants", () => {
     told.say("bot", "participant/status", { tokens: 10, max_tokens: 100, messages_in_context: 3 });
     told.say(GATEWAY, "system/presence", { event: "leave", participant: { id: "bot" } });
     expect(participants.get("bot")).toMatchObject({ here: false, status: { tokens: 10 } });
+  });
+
+  it("are known by what they said last, and by nothing that they made up", () => {
+    const told = new Told();
+    told.say("bot", "participant/status", { tokens: 10, max_tokens: 100, status: "busy", junk: "x" });
+    told.say("bot", "participant/status", { tokens: 20, more: "y" });
+    expect(told.space.participants.get("bot")!.status).toEqual({ tokens: 20, maxTokens: 100, status: "busy" });
   });
 
   it("are not removed or added by who only claims to be the gateway", () => {
@@ -117,6 +145,17 @@ describe("participants", () => {
   });
 });
 
+describe("reasoning", () => {
+  it("says why something was proposed only where it came shortly before", () => {
+    const told = new Told();
+    const start = told.say("bot", "reasoning/start", { message: "hm" });
+    told.say("bot", "reasoning/conclusion", { message: "so" }, { context: start.id });
+    expect(told.space.reasonings.before("bot", told.now)?.start.id).toBe(start.id);
+    expect(told.space.reasonings.before("eve", told.now)).toBeUndefined();
+    expect(told.space.reasonings.before("bot", told.now + 61_000)).toBeUndefined();
+  });
+});
+
 describe("chat", () => {
   it("waits until acknowledged or cancelled", () => {
     const told = new Told();
@@ -124,6 +163,7 @@ describe("chat", () => {
     const two = told.say("bot", "chat", { text: "two" }, { to: ["ann"] });
     told.say("bot", "chat", { text: "not for me" }, { to: ["files"] });
     expect(told.space.chats.waiting.map((chat) => chat.envelope.id)).toEqual([one.id, two.id]);
+    expect(told.space.chats.waiting.map(isToAll)).toEqual([true, false]);
     told.say("ann", "chat/acknowledge", {}, { correlation_id: [one.id] });
     told.say("bot", "chat/cancel", {}, { correlation_id: [two.id] });
     expect(told.space.chats.waiting).toEqual([]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
 import { compareLines, looksLikeDiff, readDiff } from "../src/lines";
-import { type Block, isSafeAddress, parseMarkdown } from "../src/markdown";
-import { bytes, cut, named, pieces, visible } from "../src/text";
+import { type Block, beginsWithHost, hostOf, isSafeAddress, parseMarkdown } from "../src/markdown";
+import { brief, bytes, count, counted, cut, firstPart, named, pieces, visible } from "../src/text";
 
 describe("text of others", () => {
   it("is left alone where it is only text, in any language", () => {
@@ -19,9 +19,45 @@ describe("text of others", () => {
     expect(visible(`a${"\u0301".repeat(50)}b`)).toBe(`a${"\u0301".repeat(4)}[+46]b`);
   });
 
+  it("shows gaps short, so that nothing is pushed out of sight behind them", () => {
+    const path = `a.txt${" ".repeat(400)}/../../.ssh/authorized_keys`;
+    expect(visible(path, 1_000)).toBe("a.txt[400 spaces]/../../.ssh/authorized_keys");
+    expect(pieces(`hello${"\n".repeat(201)}rm -rf /`)).toEqual(["hello", "\n", { shown: "200 empty lines", title: expect.any(String) }, "\n", "rm -rf /"]);
+    expect(visible(`x${"\u3000\u00a0".repeat(30)}y`)).toBe("x[60 spaces]y");
+    const code = `def f():\n${" ".repeat(24)}return 1\n\n\n\ndef g(): ...\n`;
+    expect(pieces(code)).toEqual([code]);
+  });
+
+  it("keeps the end of what is cut to one line", () => {
+    expect(brief("/data/ann/projects/website/../../../../etc/passwd", 30)).toBe("/data/ann/projects…/etc/passwd");
+    expect(brief(`a.txt${" ".repeat(100_000)}/../../.ssh/authorized_keys`, 60)).toContain("/.ssh/authorized_keys");
+    expect(brief(`${"x".repeat(50)}👍👍👍👍👍👍`, 31)).not.toMatch(/\p{Surrogate}/u);
+    expect(brief("short", 30)).toBe("short");
+  });
+
+  it("is shown by lines, too, where lines are short", () => {
+    expect(firstPart("x".repeat(2_000), 800)).toBe(800);
+    expect(firstPart("a\n".repeat(100_000), 800)).toBe(40);
+    const gap = `hello${"\n".repeat(5_000)}rm -rf /${" ".repeat(5_000)}x`;
+    expect(firstPart(gap, 800)).toBe(gap.length);
+    expect(firstPart("a\nb", 800)).toBe(3);
+  });
+
+  it("takes no longer for gaps made to take long", () => {
+    const began = performance.now();
+    for (const evil of [`${" ".repeat(39)}x`.repeat(5_000), `\n${" ".repeat(39)}x`.repeat(5_000), `${"\n ".repeat(4)}x`.repeat(20_000)]) pieces(evil);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+
+  it("counts in numbers that can be read", () => {
+    expect([count(12_345), count(1e308)]).toEqual(["12,345", "1.00e308"]);
+    expect([counted(1, "tool"), counted(2, "tool")]).toEqual(["1 tool", "2 tools"]);
+  });
+
   it("puts a name in quotes that could be taken for words of the page", () => {
     expect(named("bot-1")).toBe("bot-1");
     expect(named("the gateway says")).toBe("“the gateway says”");
+    expect(named("Gateway")).toBe("“Gateway”");
   });
 
   it("is never cut in the middle of a character", () => {
@@ -55,12 +91,30 @@ describe("Markdown", () => {
     expect(isSafeAddress("https://ok.example/a?b=c")).toBe(true);
   });
 
-  it("takes no longer for what was made to take long", { timeout: 30_000 }, () => {
-    const began = performance.now();
-    for (const evil of ["*".repeat(20_000), "[".repeat(20_000), "`".repeat(20_000), "_a".repeat(10_000), "> ".repeat(10_000), "- ".repeat(10_000), "**a ".repeat(5_000), "![](".repeat(5_000)]) {
-      parseMarkdown(evil);
+  it("has headings without the marks that close them", () => {
+    expect(one("## Title ##  ")).toMatchObject({ is: "heading", level: 2, inside: [{ text: "Title" }] });
+    expect(one("# C#")).toMatchObject({ inside: [{ text: "C#" }] });
+  });
+
+  it("says where an address leads that does not say so itself", () => {
+    expect(beginsWithHost("https://ok.example/a")).toBe(true);
+    for (const address of ["https://bank.example@evil.example/", "https://bank.example:x@evil.example", "https://b\u0430nk.example/"]) {
+      expect(beginsWithHost(address)).toBe(false);
     }
-    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(hostOf("https://bank.example@evil.example/")).toBe("evil.example");
+    expect(hostOf("https://b\u0430nk.example/")).toBe("xn--bnk-6cd.example");
+  });
+
+  it.each(["*", "[", "`", "_a", "> ", "- ", "**a ", "![](", "~~a", "| "])("takes no longer for a heap of %s", (part) => {
+    const began = performance.now();
+    parseMarkdown(part.repeat(20_000 / part.length));
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
+  it("takes no longer for a heading that does not end", () => {
+    const began = performance.now();
+    parseMarkdown(`# a${" ".repeat(20_000)}b${"#".repeat(20_000)}c`);
+    expect(performance.now() - began).toBeLessThan(100);
   });
 });
 
@@ -71,6 +125,12 @@ describe("differences of lines", () => {
     expect(lines.filter((line) => line.is === "removed")).toEqual([{ is: "removed", text: "line 10" }]);
     expect(lines.filter((line) => line.is === "added")).toEqual([{ is: "added", text: "other" }]);
     expect(lines.filter((line) => line.is === "gap")).toHaveLength(2);
+  });
+
+  it("are said not to be known where there are too many lines", () => {
+    const long = "x\n".repeat(3_000);
+    const [first] = compareLines(`${long}harmless`, `${long}rm -rf /`);
+    expect(first).toEqual({ is: "gap", text: "the last 1001 lines are not compared: see the raw JSON" });
   });
 
   it("are read from a diff that came as text", () => {

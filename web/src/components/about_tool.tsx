@@ -60,7 +60,7 @@ export function ToolChanged({ proposal, participant }: { proposal: Proposal; par
     if (seen !== "") decisions.hold();
   }, [seen]);
   if (change === null) return null;
-  const parts = Object.entries(PARTS).filter(([part]) => change.changes.some(({ path }) => path === part || path.startsWith(`${part}.`) || path.startsWith(`${part}[`)));
+  const parts = Object.entries(PARTS).filter(([part]) => change.changes.some(({ path }) => path.split(/[.[]/, 1)[0] === part));
   const before = digest(proposal.to, proposal.method, proposal.params, change.was.schema);
   return (
     <div class="tool-changed" role="alert">

@@ -7,8 +7,8 @@ import type { JsonObject } from "../json";
 import { type Fault, faults } from "../schema";
 import type { AnswerAction, Question } from "../space/questions";
 import type { Desk } from "./desk";
-
-const DRAFTS_MAX = 200;
+import { Drafts } from "./drafts";
+import { onceDrawn } from "./focusing";
 
 interface Draft {
   entries: Signal<Entries>;
@@ -18,7 +18,7 @@ interface Draft {
 
 export class Answers {
   #desk: Desk;
-  #drafts = new Map<string, Draft>();
+  #drafts = new Drafts<Draft>();
 
   constructor(desk: Desk) {
     this.#desk = desk;
@@ -28,9 +28,7 @@ export class Answers {
     const known = this.#drafts.get(question.id);
     if (known !== undefined) return known;
     const draft = { entries: signal(entriesFor(question.schema, defaultsIn(question.schema))), tried: signal(false) };
-    this.#drafts.set(question.id, draft);
-    const [oldest] = this.#drafts.keys();
-    if (this.#drafts.size > DRAFTS_MAX && oldest !== undefined) this.#drafts.delete(oldest);
+    this.#drafts.keep(question.id, draft);
     return draft;
   }
 
@@ -47,16 +45,20 @@ export class Answers {
     return [...unread, ...faults(question.schema, values), ...formatFaults(question.schema, values)];
   }
 
-  /** Accept with what is written; where that is not enough, the cursor goes to what is missing. */
-  accept(question: Question): void {
+  /**
+   * Accept with what is written; where that is not enough, the cursor goes to what is missing. Who accepts `within` the
+   * form was writing, not giving commands: the next letter is no decision on something else.
+   */
+  accept(question: Question, within: "form" | "page" = "page"): void {
     const draft = this.of(question);
     if (question.mode === "form" && this.faults(question).length > 0) {
       draft.tried.value = true;
       this.#desk.pane.value = "waiting";
-      requestAnimationFrame(() => focusField("[aria-invalid=true]"));
+      onceDrawn(() => focusField("[aria-invalid=true]"));
       return;
     }
-    this.#decide(question, "accept", question.mode === "form" ? valuesIn(draft.entries.value) : null);
+    const content = question.mode === "form" ? valuesIn(draft.entries.value) : null;
+    this.#decide(question, "accept", content, within === "form" ? "rest" : "advance");
   }
 
   decline(question: Question): void {
@@ -68,13 +70,15 @@ export class Answers {
     this.#decide(question, "cancel", null);
   }
 
-  #decide(question: Question, action: AnswerAction, content: JsonObject | null): void {
-    this.#desk.decisions.decide([question.id], { is: "answer", action, content });
+  #decide(question: Question, action: AnswerAction, content: JsonObject | null, then: "advance" | "rest" = "advance"): void {
+    this.#desk.decisions.decide([question.id], { is: "answer", action, content }, then);
   }
 }
 
 /** Put the cursor into the form of the question that is looked at. */
-export function focusField(which = ""): void {
+export function focusField(which = ""): boolean {
   const fields = ["input", "select", "textarea"].map((tag) => `.card.selected .answer-form ${tag}${which}`).join();
-  document.querySelector<HTMLElement>(fields)?.focus();
+  const found = document.querySelector<HTMLElement>(fields);
+  found?.focus();
+  return found !== null;
 }

@@ -55,7 +55,8 @@ export function ChainDialog({ id }: { id: string }) {
             id={proposal.withdrawn.id}
           >
             <p>
-              <Who id={proposal.proposer} /> takes it back{proposal.withdrawn.reason !== null && `: ${visible(proposal.withdrawn.reason, 160)}`}
+              <Who id={proposal.proposer} /> takes it back
+              {proposal.withdrawn.reason !== null && `: ${visible(proposal.withdrawn.reason, 160)}`}
             </p>
           </Step>
         )}
@@ -78,17 +79,19 @@ function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: F
   return (
     <>
       <Step
-        tone={fulfilment.edited ? "edited" : "approved"}
+        tone={fulfilment.edited === true ? "edited" : "approved"}
         at={fulfilment.at}
         after={fulfilment.at - proposal.at}
-        title={fulfilment.edited ? "Approved, with changes" : "Approved"}
+        title={fulfilment.edited === true ? "Approved, with changes" : "Approved"}
         id={fulfilment.id}
       >
         <p>
           <Who id={fulfilment.by} /> makes the request to <Whom ids={fulfilment.to} />
           {fulfilment.late && " (after it was closed)"}
         </p>
-        {fulfilment.edited ? <Changes changes={fulfilment.changes} /> : <p class="dim">Exactly as proposed.</p>}
+        {fulfilment.edited === true && <Changes changes={fulfilment.changes} />}
+        {fulfilment.edited === false && <p class="dim">Exactly as proposed.</p>}
+        {fulfilment.edited === null && <p class="dim">What was sent is not shown here; the history may have it.</p>}
       </Step>
       {fulfilment.answer === null ? (
         <li class="step open">

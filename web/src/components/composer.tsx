@@ -4,17 +4,20 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 import { textIn } from "../space/fields";
-import { visible } from "../text";
-import { useDesk, useLive } from "./desk";
+import { isToAll } from "../space/talk";
+import { count, visible } from "../text";
+import { type Desk, type Unsaid, useDesk, useLive } from "./desk";
 import { Ago, LongText, Who } from "./text_view";
 
 const MENTION = /(?:^|\s)@([A-Za-z0-9][A-Za-z0-9._@-]{0,127})/g;
 const LISTED_MAX = 50;
+/** So long something may be on its way before that is worth a word. */
+const SLOW_MS = 500;
 
 export function Composer() {
   const desk = useDesk();
   const { participants } = desk.space;
-  const text = useSignal("");
+  const text = desk.saying;
   const pick = useSignal(0);
   const box = useRef<HTMLTextAreaElement>(null);
   const may = desk.mayTalk.value;
@@ -22,21 +25,17 @@ export function Composer() {
   const offered =
     typing === undefined
       ? []
-      : participants.listed.filter((one) => one.id !== desk.space.me && one.id.toLowerCase().startsWith(typing.toLowerCase())).slice(0, 8);
+      : participants.listed.filter(({ id }) => id !== desk.space.me && beginsAlike(id, typing)).slice(0, 8);
   const complete = (id: string): void => {
     text.value = text.value.replace(/@[A-Za-z0-9._@-]*$/, `@${id} `);
     pick.value = 0;
     box.current?.focus();
   };
-  const say = async (): Promise<void> => {
+  const say = (): void => {
     const said = text.value.trim();
     if (said === "") return;
-    const mentioned = [...said.matchAll(MENTION)].map((match) => match[1] ?? "");
-    const to = [...new Set(mentioned.filter((id) => participants.get(id) !== undefined))];
     text.value = "";
-    const format = /[*_`#[\]>|~]|^\s*[-\d]/m.test(said) ? "markdown" : "plain";
-    const echo = await desk.send({ kind: "chat", ...(to.length > 0 ? { to } : {}), payload: { text: said, format } });
-    if (echo === null && text.value === "") text.value = said;
+    void sayIt(desk, said);
   };
   const key = (event: KeyboardEvent): void => {
     if (offered.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
@@ -47,16 +46,22 @@ export function Composer() {
       complete(offered[pick.value]?.id ?? offered[0]?.id ?? "");
     } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      void say();
+      say();
     }
   };
   return (
     <div class="composer">
       <Acknowledging />
+      <UnsaidList />
       {offered.length > 0 && (
         <ul class="mentions" role="listbox" id="mentions" aria-label="who is meant">
           {offered.map((one, at) => (
-            <li key={one.id} role="option" aria-selected={at === pick.value} onMouseDown={(event) => (event.preventDefault(), complete(one.id))}>
+            <li
+              key={one.id}
+              role="option"
+              aria-selected={at === pick.value}
+              onMouseDown={(event) => (event.preventDefault(), complete(one.id))}
+            >
               <Who id={one.id} /> {!one.here && <small class="dim">not here</small>}
             </li>
           ))}
@@ -65,7 +70,7 @@ export function Composer() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void say();
+          say();
         }}
       >
         <textarea
@@ -88,30 +93,95 @@ export function Composer() {
   );
 }
 
+/** Say it; as long as it has not arrived, it is listed, for nobody else sees it. */
+async function sayIt(desk: Desk, text: string): Promise<void> {
+  const mentioned = [...text.matchAll(MENTION)].map((match) => match[1] ?? "");
+  const to = [...new Set(mentioned.filter((id) => desk.space.participants.get(id) !== undefined))];
+  const format = /[*_`#[\]>|~]|^\s*[-\d]/m.test(text) ? "markdown" : "plain";
+  const unsaid: Unsaid = { text, hasFailed: false };
+  const list = (): void => void (desk.unsaid.value = [...desk.unsaid.value, unsaid]);
+  const timer = window.setTimeout(list, desk.state.peek().is === "live" ? SLOW_MS : 0);
+  const echo = await desk.send({ kind: "chat", ...(to.length > 0 ? { to } : {}), payload: { text, format } });
+  window.clearTimeout(timer);
+  forget(desk, unsaid);
+  if (echo !== null) return;
+  if (desk.saying.value === "") desk.saying.value = text;
+  else desk.unsaid.value = [...desk.unsaid.value, { text, hasFailed: true }];
+}
+
+function forget(desk: Desk, unsaid: Unsaid): void {
+  desk.unsaid.value = desk.unsaid.value.filter((one) => one !== unsaid);
+}
+
+function UnsaidList() {
+  const desk = useDesk();
+  const again = (one: Unsaid): void => {
+    forget(desk, one);
+    void sayIt(desk, one.text);
+  };
+  return (
+    <div class={desk.unsaid.value.length > 0 ? "queue unsaid" : ""} role="status">
+      {desk.unsaid.value.length > 0 && (
+        <ul>
+          {desk.unsaid.value.map((one, at) => (
+            <li key={at}>
+              <small>{one.hasFailed ? "not sent" : "waits to be sent"}</small>
+              <LongText text={visible(one.text, 200)} />
+              {one.hasFailed && (
+                <>
+                  <button type="button" class="small" onClick={() => again(one)}>
+                    Say again
+                  </button>
+                  <button type="button" class="small" onClick={() => forget(desk, one)}>
+                    Drop
+                  </button>
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function beginsAlike(id: string, typed: string): boolean {
+  return id.toLowerCase().startsWith(typed.toLowerCase());
+}
+
 function Acknowledging() {
   const desk = useLive();
   const isOpen = useSignal(false);
   const { chats } = desk.space;
   const [waiting, unheard] = [chats.waiting, chats.unheard];
+  const toMe = waiting.filter((chat) => !isToAll(chat)).length;
+  const parts: [number, string][] = [
+    [toMe, "said to you"],
+    [waiting.length - toMe, "said to all"],
+    [unheard.length, "of yours not acknowledged"],
+  ];
   if (waiting.length === 0 && unheard.length === 0) return null;
   const acknowledge = (id: string, to: string): void => {
     void desk.send({ kind: "chat/acknowledge", to: [to], correlation_id: [id], payload: { status: "read" } });
   };
   const cancel = (id: string, to: string[] | undefined): void => {
-    void desk.send({ kind: "chat/cancel", ...(to === undefined ? {} : { to }), correlation_id: [id], payload: { reason: "no_longer_needed" } });
+    const payload = { reason: "no_longer_needed" };
+    void desk.send({ kind: "chat/cancel", ...(to === undefined ? {} : { to }), correlation_id: [id], payload });
   };
   return (
     <details class="acknowledging" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
-        {waiting.length > 0 && `${waiting.length} said to you`}
-        {waiting.length > 0 && unheard.length > 0 && ", "}
-        {unheard.length > 0 && `${unheard.length} of yours not acknowledged`}
+        {parts.filter(([times]) => times > 0).map(([times, words]) => `${count(times)} ${words}`).join(", ")}
       </summary>
       {isOpen.value && (
         <div class="queue">
           <div class="queue-tools">
             {waiting.length > 0 && (
-              <button type="button" class="small" onClick={() => waiting.forEach(({ envelope }) => acknowledge(envelope.id, envelope.from))}>
+              <button
+                type="button"
+                class="small"
+                onClick={() => waiting.forEach(({ envelope }) => acknowledge(envelope.id, envelope.from))}
+              >
                 Acknowledge all
               </button>
             )}

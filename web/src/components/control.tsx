@@ -19,11 +19,31 @@ const CONTROLS: Record<string, Control> = {
     means: "The gateway will refuse all it sends, but for acknowledgements, cancellations and status, until you let it go on or the time is over.",
     does: "Pause it",
   },
-  "participant/forget": { title: "Let it forget", means: "It is asked to drop part of what it keeps in mind. What it drops is not to be had back from it.", does: "Have it forget" },
-  "participant/compact": { title: "Compact", means: "It is asked to make room in its memory, by summing up what it keeps in mind.", does: "Have it compact" },
-  "participant/clear": { title: "Clear", means: "It is asked to forget everything that it keeps in mind: it will know nothing of what was said so far.", does: "Have it forget everything" },
-  "participant/restart": { title: "Restart", means: "It is asked to start over as it was configured. What it was doing ends; what it was given stays.", does: "Restart it" },
-  "participant/shutdown": { title: "Shut down", means: "It is asked to stop, and the gateway refuses what it sends until it joins again.", does: "Shut it down" },
+  "participant/forget": {
+    title: "Let it forget",
+    means: "It is asked to drop part of what it keeps in mind. What it drops is not to be had back from it.",
+    does: "Have it forget",
+  },
+  "participant/compact": {
+    title: "Compact",
+    means: "It is asked to make room in its memory, by summing up what it keeps in mind.",
+    does: "Have it compact",
+  },
+  "participant/clear": {
+    title: "Clear",
+    means: "It is asked to forget everything that it keeps in mind: it will know nothing of what was said so far.",
+    does: "Have it forget everything",
+  },
+  "participant/restart": {
+    title: "Restart",
+    means: "It is asked to start over as it was configured. What it was doing ends; what it was given stays.",
+    does: "Restart it",
+  },
+  "participant/shutdown": {
+    title: "Shut down",
+    means: "It is asked to stop, and the gateway refuses what it sends until it joins again.",
+    does: "Shut it down",
+  },
 };
 const TIMES: [words: string, seconds: number | null][] = [
   ["until somebody lets it go on", null],
@@ -59,7 +79,7 @@ export function ControlDialog({ participant, kind }: { participant: string; kind
         {kind === "participant/pause" && (
           <label>
             For how long
-            <select data-first onChange={(event) => (seconds.value = TIMES[Number(event.currentTarget.value)]?.[1] ?? null)}>
+            <select onChange={(event) => (seconds.value = TIMES[Number(event.currentTarget.value)]?.[1] ?? null)}>
               {TIMES.map(([words], at) => (
                 <option key={words} value={at}>
                   {words}
@@ -72,21 +92,21 @@ export function ControlDialog({ participant, kind }: { participant: string; kind
           <>
             <label>
               Which
-              <select data-first value={direction.value} onChange={(event) => (direction.value = event.currentTarget.value)}>
+              <select value={direction.value} onChange={(event) => (direction.value = event.currentTarget.value)}>
                 <option value="oldest">the oldest messages</option>
                 <option value="newest">the newest messages</option>
               </select>
             </label>
             <label>
               How many, if not for it to say
-              <input inputMode="numeric" value={entries.value} onInput={(event) => (entries.value = event.currentTarget.value)} />
+              <input data-first inputMode="numeric" value={entries.value} onInput={(event) => (entries.value = event.currentTarget.value)} />
             </label>
           </>
         )}
         {(kind === "participant/pause" || kind === "participant/compact") && (
           <label>
             Why, if you like
-            <input value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
+            <input data-first value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
           </label>
         )}
         <div class="actions">

@@ -10,6 +10,7 @@ import { type Proposal, isOpen, toolOf } from "../space/proposals";
 import { isQuestion } from "../space/questions";
 import { type Item, Space, momentOf, saysToolsChanged } from "../space/space";
 import { mayDo } from "../space/fitting";
+import type { Entries } from "../form";
 import {
   type Connection,
   type Draft,
@@ -19,6 +20,7 @@ import {
   Problem,
   Refused,
   type State,
+  type When,
   connect,
   history,
   participants,
@@ -26,6 +28,7 @@ import {
 } from "../wire";
 import { Answers } from "./answers";
 import { Decisions } from "./decisions";
+import { Drafts } from "./drafts";
 import { NO_FILTER, type Filter } from "./filter";
 import { focusPane } from "./focusing";
 import { LookingBack } from "./looking_back";
@@ -48,6 +51,12 @@ export type Dialog =
   | { is: "kick"; participant: string }
   | { is: "history" };
 
+export interface Unsaid {
+  text: string;
+  /** Nobody tries to send it any more. */
+  hasFailed: boolean;
+}
+
 export interface Notice {
   key: number;
   tone: "plain" | "bad" | "good";
@@ -55,6 +64,8 @@ export interface Notice {
 }
 
 const HISTORY = 500;
+const PROPOSALS = 200;
+const PROPOSALS_PAGES_MAX = 20;
 const QUESTIONS_AMONG = 300;
 const QUESTIONS_MAX = 20;
 const NOTICES_MAX = 4;
@@ -77,6 +88,12 @@ export class Desk {
   readonly dialog = signal<Dialog | null>(null);
   readonly notices = signal<Notice[]>([]);
   readonly filter = signal<Filter>(NO_FILTER);
+  /** What somebody is about to say: it stays while something else is looked at. */
+  readonly saying = signal("");
+  /** What was said and has not arrived. */
+  readonly unsaid = signal<readonly Unsaid[]>([]);
+  /** What somebody changed of a proposal, and has not approved. */
+  readonly edits = new Drafts<Entries>();
   readonly history = new LookingBack(this);
   /** What was, where that is looked at instead. */
   readonly past = computed<Space | null>(() => this.history.past.value?.space ?? null);
@@ -108,6 +125,8 @@ export class Desk {
     }),
   );
   #ended = false;
+  /** Some of what happened did not come, and is to be asked for. */
+  #isBehind = false;
   #noticeKey = 0;
   #refreshing: number | undefined;
   #beating: number | undefined;
@@ -123,7 +142,7 @@ export class Desk {
     this.space.participants.me = who.participant;
     this.space.participants.space = who.space;
     this.decisions = new Decisions(this);
-    this.notifications = new Notifications(who.space, (id) => this.#show(id));
+    this.notifications = new Notifications(who.space, (id) => this.#show(id), (why) => this.tell(why, "bad"));
     this.#clock = window.setInterval(() => (this.now.value = Date.now()), 1000);
   }
 
@@ -132,7 +151,7 @@ export class Desk {
     const at = Date.now();
     const [page, open, listed] = await Promise.all([
       history(this.who, { order: "desc", limit: HISTORY }).catch(() => null),
-      proposals(this.who, { status: "open", limit: 200 }).catch(() => null),
+      proposals(this.who, { status: "open", limit: PROPOSALS }).catch(() => null),
       participants(this.who).catch(() => null),
     ]);
     if (this.#ended) return;
@@ -141,14 +160,15 @@ export class Desk {
     for (const envelope of shown) this.space.apply({ is: "envelope", envelope, at: momentOf(envelope, at) });
     if (listed !== null) this.space.apply({ is: "participants", listed, at }); // as it is, not as it was
     if (open !== null) this.space.apply({ is: "proposals", listed: open.proposals });
-    this.history.began(page?.next ?? null);
+    if (page !== null) this.history.began(page.next);
+    this.#isBehind = page === null || open === null || listed === null;
     this.#connection = connect({
       ...this.who,
       after: shown.at(-1)?.id,
       onEnvelope: (envelope) => this.#arrived(envelope),
-      onState: (state) => (this.state.value = state),
+      onState: (state) => this.#turned(state),
       onRefused: this.#onRefused,
-      onGap: () => this.#missed(),
+      onGap: () => (this.#isBehind = true),
       onFrame: (stream, data) => {
         this.space.apply({ is: "frame", stream, data, at: Date.now() });
         this.touch();
@@ -176,10 +196,10 @@ export class Desk {
   }
 
   /** Send; what the gateway says against it is shown, and null returned. */
-  async send(draft: Draft): Promise<Envelope | null> {
+  async send(draft: Draft, when?: () => When): Promise<Envelope | null> {
     try {
       if (this.#connection === null) throw new NotSent("there is no connection yet", false);
-      return await this.#connection.send(draft);
+      return await this.#connection.send(draft, when);
     } catch (error) {
       this.tell(`${whatFailed(draft)}: ${reasonOf(error)}`, "bad");
       return null;
@@ -247,30 +267,46 @@ export class Desk {
     this.touch();
   }
 
-  #missed(): void {
+  #turned(state: State): void {
+    this.state.value = state;
+    if (state.is !== "live" || !this.#isBehind) return;
+    this.#isBehind = false;
     this.tell("Some of what happened while there was no connection is not shown here. Look at the history for it.", "bad");
     void this.#refresh();
     void this.#recallQuestions();
-    void proposals(this.who, { status: "open", limit: 200 })
-      .then((page) => {
-        this.space.apply({ is: "proposals", listed: page.proposals });
-        this.touch();
-      })
-      .catch(() => undefined);
+    void this.#recallProposals();
+  }
+
+  /** Those that are open and not known here; and, of those known as open, what became of them in the meantime. */
+  async #recallProposals(): Promise<void> {
+    const unknown = await proposals(this.who, { status: "open", limit: PROPOSALS }).catch(() => null);
+    const wanted = new Set(this.space.proposals.open.map(({ id }) => id));
+    const listed = unknown?.proposals ?? [];
+    let before: string | null | undefined;
+    for (let count = 0; count < PROPOSALS_PAGES_MAX && wanted.size > 0 && before !== null; count += 1) {
+      const asked = before === undefined ? {} : { before };
+      const page = await proposals(this.who, { limit: PROPOSALS, ...asked }).catch(() => null);
+      for (const one of page?.proposals ?? []) if (wanted.delete(one.id)) listed.push(one);
+      before = page?.next ?? null;
+    }
+    if (this.#ended) return;
+    this.#isBehind ||= unknown === null;
+    this.space.apply({ is: "proposals", listed });
+    this.touch();
   }
 
   /** What was asked of us before what is shown, and may still be open: nobody else keeps a list of that. */
   async #recallQuestions(): Promise<void> {
     const page = await history(this.who, { kind: "mcp/request", order: "desc", limit: QUESTIONS_AMONG }).catch(() => null);
     const asked = page?.envelopes.filter((one) => isQuestion(one) && one.to?.includes(this.who.participant) === true) ?? [];
-    const unknown = asked.filter(({ id }) => this.space.questions.get(id) === undefined).slice(0, QUESTIONS_MAX);
-    for (const question of unknown.toReversed()) {
+    const unsure = asked.filter(({ id }) => this.space.questions.get(id)?.end == null).slice(0, QUESTIONS_MAX);
+    for (const question of unsure.toReversed()) {
       const related = await history(this.who, { correlation: question.id, limit: 100 }).catch(() => null);
       if (this.#ended || related === null) return;
       const after = related.envelopes.filter(({ id }) => id !== question.id);
       this.space.apply({ is: "questions", envelopes: [question, ...after], at: Date.now() });
     }
-    if (unknown.length > 0) this.touch();
+    if (unsure.length > 0) this.touch();
   }
 
   /** A proposal says little without what its tool is; who is to carry it out is asked once. */
@@ -313,7 +349,8 @@ export class Desk {
 
   #notifyOfQuestion(id: string): void {
     const question = this.space.questions.get(id);
-    if (question !== undefined && this.space.waitsForAnswer(question)) this.notifications.tell({ id, who: question.asker, does: "asks you something" });
+    if (question === undefined || !this.space.waitsForAnswer(question)) return;
+    this.notifications.tell({ id, who: question.asker, does: "asks you something" });
   }
 
   #notify(id: string): void {
@@ -345,6 +382,6 @@ function whatFailed(draft: Draft): string {
 
 function reasonOf(error: unknown): string {
   if (error instanceof Refused || error instanceof Problem) return error.message;
-  if (error instanceof NotSent) return error.uncertain ? `${error.message}; it may have arrived all the same` : error.message;
+  if (error instanceof NotSent) return error.message + (error.uncertain ? "; it may have arrived all the same" : "");
   return "something went wrong here";
 }

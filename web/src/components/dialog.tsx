@@ -6,7 +6,15 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { useDesk } from "./desk";
 import { focusBack } from "./focusing";
 
-export function DialogBox({ title, wide, children }: { title: string; wide?: boolean; children: ComponentChildren }) {
+interface Props {
+  title: string;
+  wide?: boolean;
+  /** Asked before it is closed by Escape or ✕: false where something is to be settled first. */
+  mayLeave?: () => boolean;
+  children: ComponentChildren;
+}
+
+export function DialogBox({ title, wide, mayLeave = () => true, children }: Props) {
   const desk = useDesk();
   const box = useRef<HTMLDialogElement>(null);
   const isHere = useRef(true);
@@ -25,11 +33,26 @@ export function DialogBox({ title, wide, children }: { title: string; wide?: boo
   const close = (): void => {
     if (isHere.current) desk.dialog.value = null;
   };
+  const leave = (event: Event): void => {
+    event.preventDefault();
+    if (mayLeave()) close();
+  };
+  // Browsers ask only once: a second Escape closes a dialog, whatever was said to the first.
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing) leave(event);
+  };
   return (
-    <dialog ref={box} class={wide === true ? "wide" : ""} aria-labelledby="dialog-title" onClose={close} onCancel={close}>
+    <dialog
+      ref={box}
+      class={wide === true ? "wide" : ""}
+      aria-labelledby="dialog-title"
+      onClose={close}
+      onCancel={leave}
+      onKeyDown={pressed}
+    >
       <header>
         <h2 id="dialog-title">{title}</h2>
-        <button type="button" class="quiet close" aria-label="close" onClick={close}>
+        <button type="button" class="quiet close" aria-label="close" onClick={leave}>
           ✕
         </button>
       </header>

@@ -29,8 +29,12 @@ function passes(filter: Filter, envelope: Envelope): boolean {
   if (thread !== null && !thread.has(envelope.id)) return false;
   if (participant && envelope.from !== participant && !(envelope.to?.includes(participant) ?? false)) return false;
   if (kind && !(globFits(kind, envelope.kind) || envelope.kind.startsWith(`${kind}/`))) return false;
-  if (context && !(envelope.context === context || envelope.context?.startsWith(`${context}/`) === true || envelope.id === context)) return false;
+  if (context && !isWithin(context, envelope)) return false;
   return !text || says(envelope, text.toLowerCase());
+}
+
+function isWithin(context: string, { id, context: own = "" }: Envelope): boolean {
+  return own === context || own.startsWith(`${context}/`) || id === context;
 }
 
 function says(envelope: Envelope, text: string): boolean {
@@ -83,7 +87,7 @@ export class Filtered {
 export function threadOf(rows: Rows, start: Envelope): Set<string> {
   const links = new Map<string, string[]>();
   const tie = (one: string, other: string): void => {
-    links.set(one, [...(links.get(one) ?? []), other]);
+    if (!links.get(one)?.push(other)) links.set(one, [other]);
   };
   for (const row of rows.list) {
     for (const { id, correlation_id: about = [], context } of [row.envelope, ...row.folded]) {

@@ -11,7 +11,7 @@ const WAYS_IN: Record<Pane, string[]> = {
 };
 
 export function focusPane(pane: Pane): void {
-  focusOn(...WAYS_IN[pane]);
+  requestAnimationFrame(() => WAYS_IN[pane].some(tryFocus)); // once drawn: another card may be the selected one by then
 }
 
 /** Where it was before; or in the pane, where that is gone: a button of what is decided now, a row that was scrolled away. */
@@ -23,14 +23,26 @@ export function focusBack(before: Element | null, pane: Pane): void {
   });
 }
 
-/** On the first of these that is there, once it is drawn. */
-export function focusOn(...selectors: string[]): void {
-  requestAnimationFrame(() => {
-    for (const selector of selectors) {
-      const found = document.querySelector<HTMLElement | SVGElement>(selector);
-      if (found === null) continue;
-      found.focus();
-      return;
-    }
+/** At once where it is there, so that what is typed right then goes into it; else once it is drawn. */
+export function focusOn(selector: string): void {
+  if (!tryFocus(selector)) onceDrawn(() => tryFocus(selector));
+}
+
+/** Where the keyboard is on a card that is not the one looked at any more, it goes along. */
+export function followSelection(): void {
+  const at = document.activeElement;
+  if (at?.closest(".card-head") != null && at.closest(".card.selected") === null) tryFocus(".card.selected .card-title");
+}
+
+/** As soon as what changed is in the page, before any other key; or with the next frame, where that was too early. */
+export function onceDrawn(act: () => boolean): void {
+  queueMicrotask(() => {
+    if (!act()) requestAnimationFrame(act);
   });
+}
+
+function tryFocus(selector: string): boolean {
+  const found = document.querySelector<HTMLElement | SVGElement>(selector);
+  found?.focus();
+  return found !== null && document.activeElement === found;
 }

@@ -1,7 +1,9 @@
 /** The fields of a form that a JSON Schema describes: for what is edited, and for what is asked. */
 
-import { type Entries, type Entry, EMPTY, choicesIn, entryTyped, fieldOf, isNeeded, isText, severalIn } from "../form";
-import type { Json, JsonObject } from "../json";
+import { useState } from "preact/hooks";
+
+import { type Entries, type Entry, EMPTY, choicesIn, entryTyped, fieldOf, isNeeded, isOneLine, isText, severalIn } from "../form";
+import { type Json, type JsonObject, own } from "../json";
 import { type Fault, typesOf } from "../schema";
 import { same } from "../space/differences";
 import { listIn, textIn } from "../space/fields";
@@ -31,7 +33,7 @@ export function Fields({ prefix, schema, entries, faults, disabled = false, take
           first={takesFocus && at === 0}
           schema={fieldOf(schema, name)}
           needed={isNeeded(schema, name)}
-          entry={entries[name] ?? EMPTY}
+          entry={own(entries, name) ?? EMPTY}
           faults={faults.filter((fault) => fault.path[0] === name)}
           disabled={disabled}
           onEntry={(entry) => onEntry(name, entry)}
@@ -82,14 +84,19 @@ function Field(props: FieldProps) {
 }
 
 function Input(props: FieldProps & { invalid: boolean }) {
-  const { id, first, schema, needed, entry, invalid, disabled, onEntry } = props;
+  const { id, name, first, schema, needed, entry, invalid, disabled, onEntry } = props;
+  const [oneLine] = useState(() => isOneLine(schema, name, entry)); // and stays so: whoever types in it would lose the cursor
   const common = { id, disabled, "aria-invalid": invalid, "data-first": first ? true : undefined };
   if (picksSeveral(schema, entry)) return <Several {...props} />;
   const choices = choicesIn(schema);
   if (choices !== null) {
     const at = choices.findIndex((choice) => same(choice.value, entry.value));
     return (
-      <select {...common} value={String(at)} onChange={(event) => onEntry({ text: "", value: choices[Number(event.currentTarget.value)]?.value, fault: null })}>
+      <select
+        {...common}
+        value={String(at)}
+        onChange={(event) => onEntry({ text: "", value: choices[Number(event.currentTarget.value)]?.value, fault: null })}
+      >
         {(!needed || at < 0) && <option value="-1">{needed ? "choose…" : "left out"}</option>}
         {choices.map((choice, place) => (
           <option key={place} value={String(place)}>
@@ -105,13 +112,20 @@ function Input(props: FieldProps & { invalid: boolean }) {
   if (!text && (types === "number" || types === "integer")) {
     return <input {...common} inputMode="decimal" value={entry.text} onInput={(event) => typed(event.currentTarget.value)} />;
   }
-  const kind = text ? KINDS[textIn(schema.format) ?? ""] : undefined;
-  if (kind !== undefined && !entry.text.includes("\n")) {
+  if (text && oneLine) {
+    const kind = own(KINDS, textIn(schema.format) ?? "") ?? {};
     return <input {...common} {...kind} value={entry.text} spellcheck={false} onInput={(event) => typed(event.currentTarget.value)} />;
   }
   const rows = Math.min(16, Math.max(1, entry.text.split("\n").length + (entry.text.length > 80 ? 1 : 0)));
   return (
-    <textarea {...common} class={text ? "" : "mono"} rows={text ? rows : Math.max(3, rows)} value={entry.text} spellcheck={false} onInput={(event) => typed(event.currentTarget.value)} />
+    <textarea
+      {...common}
+      class={text ? "" : "mono"}
+      rows={text ? rows : Math.max(3, rows)}
+      value={entry.text}
+      spellcheck={false}
+      onInput={(event) => typed(event.currentTarget.value)}
+    />
   );
 }
 
@@ -141,7 +155,12 @@ function Several({ id, name, first, schema, entry, disabled, onEntry }: FieldPro
     <fieldset id={id} class="reasons" aria-label={visible(textIn(schema.title) ?? name, 80)} disabled={disabled}>
       {choices.map(({ value, words }, at) => (
         <label key={at} class="choice">
-          <input type="checkbox" data-first={first && at === 0 ? true : undefined} checked={picked.some((one) => same(one, value))} onChange={(event) => toggle(value, event.currentTarget.checked)} />
+          <input
+            type="checkbox"
+            data-first={first && at === 0 ? true : undefined}
+            checked={picked.some((one) => same(one, value))}
+            onChange={(event) => toggle(value, event.currentTarget.checked)}
+          />
           {visible(words, 80)}
         </label>
       ))}

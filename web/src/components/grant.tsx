@@ -101,9 +101,18 @@ export function GrantDialog({ participant }: { participant: string }) {
             <legend>From what it asked for</legend>
             {offered.map((one, at) => (
               <label key={one.key} class="choice">
-                <input type="radio" name="grant" data-first={at === 0 ? true : undefined} checked={chosen.value === one.capability} onChange={() => ((chosen.value = one.capability), (typed.value = ""))} />
+                <input
+                  type="radio"
+                  name="grant"
+                  data-first={at === 0 ? true : undefined}
+                  checked={chosen.value === one.capability}
+                  onChange={() => ((chosen.value = one.capability), (typed.value = ""))}
+                />
                 <span>
-                  {visible(sayOne(one.capability).words, 100)} <small class="dim">{[...sayOne(one.capability).limits, one.why].map((words) => visible(words, 80)).join(", ")}</small>
+                  {visible(sayOne(one.capability).words, 100)}{" "}
+                  <small class="dim">
+                    {[...sayOne(one.capability).limits, one.why].map((words) => visible(words, 80)).join(", ")}
+                  </small>
                 </span>
               </label>
             ))}
@@ -121,11 +130,20 @@ export function GrantDialog({ participant }: { participant: string }) {
         )}
         <label>
           Or as you write it
-          <input class="mono" value={typed.value} placeholder="mcp/request:tools/call:read_*" spellcheck={false} onInput={(event) => (typed.value = event.currentTarget.value)} />
+          <input
+            class="mono"
+            value={typed.value}
+            placeholder="mcp/request:tools/call:read_*"
+            spellcheck={false}
+            onInput={(event) => (typed.value = event.currentTarget.value)}
+          />
         </label>
         <label>
           It ends after
-          <select value={String(ENDS.findIndex(([, seconds]) => seconds === ttl.value))} onChange={(event) => (ttl.value = ENDS[Number(event.currentTarget.value)]?.[1] ?? null)}>
+          <select
+            value={String(ENDS.findIndex(([, seconds]) => seconds === ttl.value))}
+            onChange={(event) => (ttl.value = ENDS[Number(event.currentTarget.value)]?.[1] ?? null)}
+          >
             {ENDS.map(([words], at) => (
               <option key={words} value={at}>
                 {words}
@@ -155,14 +173,16 @@ function GrantMeans({ participant, capability, seconds }: { participant: string;
   const { space } = useDesk();
   if (capability === null) return <p class="warning">Choose something, or write a capability: kind:method:name, or JSON.</p>;
   const said = sayOne(capability);
-  const tool = [...space.proposals.all.values()].filter(
-    (one) => one.proposer === participant && mayDo([capability], { kind: "mcp/request", to: one.to, payload: { jsonrpc: "2.0", id: 0, method: one.method, params: one.params } }),
+  const theirs = [...space.proposals.all.values()].filter(({ proposer }) => proposer === participant);
+  const spared = theirs.filter(({ to, method, params }) =>
+    mayDo([capability], { kind: "mcp/request", to, payload: { jsonrpc: "2.0", id: 0, method, params } }),
   );
+  const until = seconds === null ? "until somebody takes it back" : `for ${ENDS.find(([, one]) => one === seconds)?.[0] ?? "a time"}`;
   return (
     <p class="means" role="status">
       <strong>What it will mean:</strong> {visible(participant, 60)} can {visible(said.words.toLowerCase(), 160)}
-      {said.limits.length > 0 && ` (${visible(said.limits.join(", "), 160)})`} without asking anybody, {seconds === null ? "until somebody takes it back" : `for ${ENDS.find(([, one]) => one === seconds)?.[0] ?? "a time"}`}.
-      {tool.length > 0 && ` ${tool.length} of its proposals shown here would not have needed you.`}
+      {said.limits.length > 0 && ` (${visible(said.limits.join(", "), 160)})`} without asking anybody, {until}.
+      {spared.length > 0 && ` ${spared.length} of its proposals shown here would not have needed you.`}
     </p>
   );
 }
@@ -171,16 +191,17 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
   const desk = useDesk();
   const one = desk.space.participants.get(participant);
   const held = one?.capabilities ?? [];
-  const chosen = useSignal(0);
+  /** Nothing is chosen for anybody: Enter must not take away what happens to come first. */
+  const chosen = useSignal<JsonObject | null>(null);
   const reason = useSignal("");
   const given = one?.grants.find((known) => known.id === grant);
-  const capability = held[chosen.value];
+  const capability = chosen.value;
   const done = (event: Event): void => {
     event.preventDefault();
     desk.dialog.value = null;
     const payload: JsonObject = { recipient: participant, ...(reason.value.trim() === "" ? {} : { reason: reason.value.trim() }) };
     if (grant !== null) payload.grant_id = grant;
-    else if (capability !== undefined) payload.capabilities = [capability];
+    else if (capability !== null) payload.capabilities = [capability];
     void desk.send({ kind: "capability/revoke", to: [participant], payload });
   };
   return (
@@ -191,9 +212,16 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
             <legend>What</legend>
             {held.slice(0, 60).map((capabilityHeld, at) => (
               <label key={at} class="choice">
-                <input type="radio" name="revoke" data-first={at === 0 ? true : undefined} checked={chosen.value === at} onChange={() => (chosen.value = at)} />
+                <input
+                  type="radio"
+                  name="revoke"
+                  data-first={at === 0 ? true : undefined}
+                  checked={capability === capabilityHeld}
+                  onChange={() => (chosen.value = capabilityHeld)}
+                />
                 <span>
-                  {visible(sayOne(capabilityHeld).words, 120)} <small class="dim">{visible(sayOne(capabilityHeld).limits.join(", "), 120)}</small>
+                  {visible(sayOne(capabilityHeld).words, 120)}{" "}
+                  <small class="dim">{visible(sayOne(capabilityHeld).limits.join(", "), 120)}</small>
                 </span>
               </label>
             ))}
@@ -206,7 +234,7 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
         <p class="means" role="status">
           <strong>What it will mean:</strong> from its next envelope on, {visible(participant, 60)} can no longer{" "}
           {given === undefined
-            ? visible((capability === undefined ? "…" : sayOne(capability).words).toLowerCase(), 160)
+            ? visible((capability === null ? "…" : sayOne(capability).words).toLowerCase(), 160)
             : visible(inWords(given.capabilities).map((said) => said.words.toLowerCase()).join("; "), 240)}
           , unless it holds that from elsewhere; and neither can those to whom it passed it on.
         </p>
@@ -214,7 +242,7 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
           <button type="button" onClick={() => (desk.dialog.value = null)}>
             Back
           </button>
-          <button type="submit" class="reject" disabled={grant === null && capability === undefined}>
+          <button type="submit" class="reject" disabled={grant === null && capability === null}>
             Take it away
           </button>
         </div>

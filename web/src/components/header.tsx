@@ -24,7 +24,13 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
       <Standing />
       <nav class="views" aria-label="views">
         {PANES.map(([pane, words]) => (
-          <button key={pane} type="button" class={`view-${pane}`} aria-current={desk.pane.value === pane ? "page" : undefined} onClick={() => (desk.pane.value = pane)}>
+          <button
+            key={pane}
+            type="button"
+            class={`view-${pane}`}
+            aria-current={desk.pane.value === pane ? "page" : undefined}
+            onClick={() => (desk.pane.value = pane)}
+          >
             {words}
             {pane === "waiting" && desk.waiting.value.length > 0 && <span class="count some">{count(desk.waiting.value.length)}</span>}
           </button>

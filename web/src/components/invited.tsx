@@ -1,7 +1,7 @@
 /** What an invitation is answered with, shown once: a link that signs in, and the token for a program. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { isHereOnly, linkAddress } from "../invitation";
 import type { JsonObject } from "../json";
@@ -22,6 +22,10 @@ export function Invited({ ack }: { ack: JsonObject }) {
   const token = textIn(ack.token) ?? "";
   const name = visible(textIn(ack.participant_id) ?? "They", 60);
   const link = useSignal<Link>({ is: "making" });
+  const copied = useSignal(false);
+  const asking = useSignal(false);
+  const stay = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => stay.current?.focus(), [asking.value]);
   useEffect(() => {
     void makeLink({ space: desk.who.space, token }, LIFETIME_S).then(
       ({ code, expires }) => (link.value = { is: "made", address: linkAddress(document.baseURI, code), expiresAt: Date.parse(expires) }),
@@ -30,8 +34,18 @@ export function Invited({ ack }: { ack: JsonObject }) {
     return () => (desk.invited.value = null);
   }, []);
   const now = link.value;
+  const close = (): void => void (desk.dialog.value = null);
+  const took = (): void => {
+    copied.value = true;
+    asking.value = false;
+  };
+  /** A second Escape takes the question back, not the link. */
+  const mayLeave = (): boolean => {
+    if (!copied.value) asking.value = !asking.value;
+    return copied.value;
+  };
   return (
-    <DialogBox title={`${name} may come`}>
+    <DialogBox title={`${name} may come`} mayLeave={mayLeave}>
       <div class="form">
         <p>Hand this over in a way that nobody else can read. It is not shown again.</p>
         {now.is === "none" ? (
@@ -39,7 +53,7 @@ export function Invited({ ack }: { ack: JsonObject }) {
             There is no link: {visible(now.why, 200)}. The token works.
           </p>
         ) : (
-          <Copying name="Link that signs them in" value={now.is === "made" ? now.address : ""} placeholder="making it…" first />
+          <Copying name="Link that signs them in" value={now.is === "made" ? now.address : ""} placeholder="making it…" first onCopied={took} />
         )}
         {now.is === "made" && (
           <p class="dim">
@@ -55,14 +69,28 @@ export function Invited({ ack }: { ack: JsonObject }) {
           <summary>For a program: the token, which stays good</summary>
           <div class="form">
             <Copying name="Where" value={textIn(ack.connection_url) ?? ""} />
-            <Copying name="Token" value={token} />
+            <Copying name="Token" value={token} onCopied={took} />
           </div>
         </details>
-        <div class="actions">
-          <button type="button" class="approve" onClick={() => (desk.dialog.value = null)}>
-            Done
-          </button>
-        </div>
+        {asking.value ? (
+          <div class="leaving" role="alert">
+            <p class="warning">You have copied neither the link nor the token, and neither is shown again.</p>
+            <div class="actions">
+              <button type="button" onClick={close}>
+                Leave without
+              </button>
+              <button type="button" class="approve" ref={stay} onClick={() => (asking.value = false)}>
+                Stay
+              </button>
+            </div>
+          </div>
+        ) : (
+          <div class="actions">
+            <button type="button" class="approve" onClick={() => mayLeave() && close()}>
+              Done
+            </button>
+          </div>
+        )}
       </div>
     </DialogBox>
   );

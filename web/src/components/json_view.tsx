@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 
 import { type Json, type JsonObject, exactDigits, isObject } from "../json";
-import { count, visible } from "../text";
+import { count, counted, visible } from "../text";
 import { LongText, Words } from "./text_view";
 
 const SHOWN = 50;
@@ -26,7 +26,7 @@ function Branch(props: { value: Json[] | JsonObject; open: number; label: preact
   const isOpen = useSignal(open > 0);
   const most = useSignal(SHOWN);
   const names = Object.keys(value);
-  const size = Array.isArray(value) ? `${count(names.length)} items` : `${count(names.length)} fields`;
+  const size = Array.isArray(value) ? counted(names.length, "item") : counted(names.length, "field");
   if (names.length === 0) {
     return (
       <div class="json-leaf">

@@ -21,6 +21,7 @@ export const KEYS_WITHIN: Omit<Key, "keys" | "act">[] = [
   { shown: "Home", words: "in the timeline: to the first of a lane" },
   { shown: "End", words: "in the timeline: to the last of a lane" },
   { shown: "Enter", words: "in the timeline: show it in the stream" },
+  { shown: "Ctrl+Enter", words: "in a form: send it; from a field of one line, Enter will do" },
   { shown: "Tab", words: "to the next that can be pressed or read on" },
   { shown: "Esc", words: "close, or leave a field" },
 ];
@@ -59,7 +60,7 @@ export function listenToKeys(desk: Desk): () => void {
       if (event.key === "Escape" && event.target instanceof HTMLElement) event.target.blur();
       return;
     }
-    if (event.key.startsWith("Arrow") && event.target instanceof Element && event.target.closest(".rows, .lanes, .long-text, .diff") !== null) return;
+    if (event.key.startsWith("Arrow") && scrollsItself(event.target)) return;
     const key = KEYS.find((one) => one.keys.includes(event.key));
     if (key === undefined) return;
     event.preventDefault();
@@ -67,6 +68,10 @@ export function listenToKeys(desk: Desk): () => void {
   };
   window.addEventListener("keydown", pressed);
   return () => window.removeEventListener("keydown", pressed);
+}
+
+function scrollsItself(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest(".rows, .lanes, .long-text, .diff") !== null;
 }
 
 function isTyping(target: EventTarget | null): boolean {
@@ -80,14 +85,26 @@ function move(desk: Desk, by: number): void {
   if (waiting.length === 0) return;
   desk.pane.value = "waiting";
   const at = waiting.findIndex((proposal) => proposal.id === desk.decisions.selected.value);
-  const next = at < 0 ? 0 : Math.min(waiting.length - 1, Math.max(0, at + by));
+  const asked = by > 0 && desk.decisions.hasMovedOn ? at : at + by; // it moved by itself just now: that was meant
+  const next = at < 0 ? 0 : Math.min(waiting.length - 1, Math.max(0, asked));
   desk.decisions.select(waiting[next]?.id ?? null);
+}
+
+/** What a decision is about; where that is nothing, it is said why. */
+function aimed(desk: Desk): string[] {
+  const { aimed: found, guarded, selected } = desk.decisions;
+  if (found.length > 0) return found;
+  const others = desk.waiting.value.some(({ id }) => desk.decisions.canDecide(id));
+  if (guarded.value) desk.tell("Nothing was decided: this one came up only just now. Look at it, and press the key again.");
+  else if (!others) desk.tell("There is nothing to decide.");
+  else desk.tell(selected.value === null ? "Choose one first: j leads to it." : "This one is decided: j leads to the next.");
+  return [];
 }
 
 function leave(desk: Desk): void {
   const { question } = desk.decisions;
   if (question !== undefined) desk.answers.cancel(question);
-  else desk.tell("Only a question can be left without a decision.");
+  else if (aimed(desk).length > 0) desk.tell("Only a question can be left without a decision.");
 }
 
 function approve(desk: Desk): void {
@@ -96,16 +113,11 @@ function approve(desk: Desk): void {
     desk.answers.accept(question);
     return;
   }
-  const ready = desk.decisions.aimed.filter((id) => {
-    const proposal = desk.space.proposals.get(id);
-    return proposal !== undefined && desk.decisions.targets(proposal).length > 0 && desk.space.mayApprove(proposal);
-  });
-  if (ready.length > 0) desk.decisions.decide(ready, { is: "approve" });
-  else if (desk.decisions.aimed.length > 0) desk.tell("Say first who is to do it, or reject it: you may not do it as it is.");
+  desk.decisions.approve(aimed(desk));
 }
 
 function edit(desk: Desk): void {
-  const [id] = desk.decisions.aimed;
+  const [id] = aimed(desk);
   const proposal = desk.space.proposals.get(id ?? "");
   if (desk.decisions.question !== undefined) focusField();
   if (proposal === undefined) return;
@@ -115,9 +127,10 @@ function edit(desk: Desk): void {
 }
 
 function reject(desk: Desk): void {
-  const { aimed, question } = desk.decisions;
+  const { question } = desk.decisions;
+  const proposals = aimed(desk);
   if (question !== undefined) desk.answers.decline(question);
-  else if (aimed.length > 0) desk.dialog.value = { is: "reject", proposals: aimed };
+  else if (proposals.length > 0) desk.dialog.value = { is: "reject", proposals };
 }
 
 function undo(desk: Desk): void {

@@ -1,6 +1,6 @@
 /** Markdown's tree as elements: those in this file and no others. */
 
-import { type Block, type Inline, isSafeAddress, parseMarkdown } from "../markdown";
+import { type Block, type Inline, beginsWithHost, hostOf, isSafeAddress, parseMarkdown } from "../markdown";
 import { visible } from "../text";
 import { Words } from "./text_view";
 
@@ -38,7 +38,11 @@ function block(one: Block, at: number): preact.JSX.Element {
     case "quote":
       return <blockquote key={at}>{one.inside.map(block)}</blockquote>;
     case "list": {
-      const items = one.items.map((item, place) => <li key={place}>{item.length === 1 && item[0]?.is === "paragraph" ? item[0].inside.map(inline) : item.map(block)}</li>);
+      const items = one.items.map((item, place) => {
+        const [only, ...more] = item;
+        const isLine = only?.is === "paragraph" && more.length === 0;
+        return <li key={place}>{isLine ? only.inside.map(inline) : item.map(block)}</li>;
+      });
       return one.ordered ? (
         <ol key={at} start={one.start}>
           {items}
@@ -117,17 +121,7 @@ function Link({ inside, address }: { inside: Inline[]; address: string }) {
   return (
     <a href={address} target="_blank" rel="noopener noreferrer nofollow">
       {words === address ? <Words text={address} most={120} /> : inside.map(inline)}
-      {words !== address && <small class="leads"> ({visible(hostOf(address), 80)})</small>}
+      {(words !== address || !beginsWithHost(address)) && <small class="leads"> ({visible(hostOf(address), 80)})</small>}
     </a>
   );
-}
-
-/** Its host as the browser would read it, so that look-alike letters are seen. */
-function hostOf(address: string): string {
-  try {
-    const url = new URL(address);
-    return url.host === "" ? url.href : url.host;
-  } catch {
-    return address;
-  }
 }

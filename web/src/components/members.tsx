@@ -28,6 +28,7 @@ export function InviteDialog() {
   const ack = sent.value !== null && answer?.correlation_id?.includes(sent.value) === true ? answer.payload : null;
   const capabilities = (ROLES[role.value]?.[1] ?? []).map((short) => fromShort(short)).filter((one) => one !== null);
   const known = desk.space.participants.get(id.value.trim()) !== undefined;
+  const mayRemove = desk.may({ kind: "space/kick", payload: { participant_id: id.value.trim() } });
   const good = ID.test(id.value.trim()) && !known;
   const done = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -43,9 +44,21 @@ export function InviteDialog() {
       <form class="form" onSubmit={(event) => void done(event)}>
         <label>
           Their name here
-          <input data-first required value={id.value} spellcheck={false} autocomplete="off" onInput={(event) => (id.value = event.currentTarget.value)} aria-invalid={id.value !== "" && !good} />
+          <input
+            data-first
+            required
+            value={id.value}
+            spellcheck={false}
+            autocomplete="off"
+            onInput={(event) => (id.value = event.currentTarget.value)}
+            aria-invalid={id.value !== "" && !good}
+          />
         </label>
-        {id.value !== "" && !good && <p class="fault">{known ? "There is one of that name already: grant, instead of inviting." : "Letters, digits, and . _ @ - after the first."}</p>}
+        {id.value !== "" && !good && (
+          <p class="fault">
+            {known ? taken(id.value.trim(), mayRemove) : "Letters, digits, and . _ @ - after the first."}
+          </p>
+        )}
         <fieldset class="reasons single">
           <legend>Who</legend>
           {ROLES.map(([words], at) => (
@@ -60,7 +73,9 @@ export function InviteDialog() {
           <input type="email" value={email.value} onInput={(event) => (email.value = event.currentTarget.value)} />
         </label>
         <p class="means" role="status">
-          <strong>What it will mean:</strong> {visible(id.value.trim() || "they", 60)} can {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them; the link that lets them in is shown to you alone, once.
+          <strong>What it will mean:</strong> {visible(id.value.trim() || "they", 60)} can{" "}
+          {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them; the link
+          that lets them in is shown to you alone, once.
         </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
@@ -75,19 +90,27 @@ export function InviteDialog() {
   );
 }
 
+/** What to do where the name is taken: mostly a link was lost. */
+function taken(id: string, mayRemove: boolean): string {
+  const remove = mayRemove ? "choose “Remove…” at that name" : "have somebody remove that name who may";
+  return `${visible(id, 60)} is in the space already. For a new link, ${remove}, and invite again. To let them do more, choose “Grant…”.`;
+}
+
 export function KickDialog({ participant }: { participant: string }) {
   const desk = useDesk();
   const reason = useSignal("");
   const done = (event: Event): void => {
     event.preventDefault();
     desk.dialog.value = null;
-    void desk.send({ kind: "space/kick", payload: { participant_id: participant, ...(reason.value.trim() === "" ? {} : { reason: reason.value.trim() }) } });
+    const said = reason.value.trim();
+    void desk.send({ kind: "space/kick", payload: { participant_id: participant, ...(said === "" ? {} : { reason: said }) } });
   };
   return (
     <DialogBox title={`Remove ${visible(participant, 60)}`}>
       <form class="form" onSubmit={done}>
         <p class="means">
-          <strong>What it will mean:</strong> its connections are closed and its token is dead. It comes back only by a new invitation. Everyone sees that you removed it.
+          <strong>What it will mean:</strong> its connections are closed and its token is dead. It comes back only by a new
+          invitation. Everyone sees that you removed it.
         </p>
         <label>
           Why, if you like

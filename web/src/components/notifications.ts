@@ -22,14 +22,16 @@ export class Notifications {
   readonly wanted = signal(stored(WANTED) === "yes" && isAllowed());
   #space: string;
   #open: (id: string) => void;
+  #failed: (why: string) => void;
   #held: News[] = [];
   #timer: number | undefined;
   #shown: Notification | null = null;
 
-  /** `open` leads to what a notification is about. */
-  constructor(space: string, open: (id: string) => void) {
+  /** `open` leads to what a notification is about; `failed` is told why there will be none, where that shows only now. */
+  constructor(space: string, open: (id: string) => void, failed: (why: string) => void) {
     this.#space = space;
     this.#open = open;
+    this.#failed = failed;
     window.addEventListener("focus", this.#looked);
   }
 
@@ -82,7 +84,10 @@ export class Notifications {
       };
       this.#shown = shown;
     } catch {
-      // some browsers have them only for installed pages
+      // Browsers of phones have the class, and throw where it is used.
+      this.wanted.value = false;
+      store(WANTED, "no");
+      this.#failed("This browser shows notifications of installed pages alone: you are not told when something waits.");
     }
   }
 

@@ -2,10 +2,9 @@
 
 import { useSignal } from "@preact/signals";
 
-import { numberIn, textIn } from "../space/fields";
 import type { Participant } from "../space/participants";
 import { inWords } from "../space/words";
-import { count, lasting, visible } from "../text";
+import { count, counted, lasting, visible } from "../text";
 import { useLive } from "./desk";
 import { Ago, Who } from "./text_view";
 
@@ -74,7 +73,7 @@ function Person({ one }: { one: Participant }) {
             <Offers one={one} />
             {one.lastSeenAt !== null && (
               <p class="dim">
-                last heard of <Ago at={one.lastSeenAt} />, {count(one.sent)} envelopes seen here
+                last heard of <Ago at={one.lastSeenAt} />, {counted(one.sent, "envelope")} seen here
               </p>
             )}
             <Controls one={one} paused={paused} />
@@ -93,21 +92,20 @@ function doing(one: Participant, paused: boolean, now: number): string {
     return until === null ? "paused" : `paused, ${lasting(until - now)} more`;
   }
   if (!one.here) return "not here";
-  return visible(textIn(one.status?.status) ?? "", 40);
+  return visible(one.status.status ?? "", 40);
 }
 
 /** What it keeps in mind against what it can, as a bar. */
 function Tokens({ one }: { one: Participant }) {
   useLive();
-  const [tokens, most] = [numberIn(one.status?.tokens), numberIn(one.status?.max_tokens)];
+  const { tokens, maxTokens: most } = one.status;
   if (tokens === null) return null;
   const share = most === null || most <= 0 ? null : Math.min(1, Math.max(0, tokens / most));
   return (
     <div class="tokens">
       {share !== null && <meter min={0} max={1} high={0.8} optimum={0} value={share} aria-label={`tokens of ${visible(one.id, 60)}`} />}
       <small class="dim">
-        {count(tokens)}
-        {most !== null && ` of ${count(most)}`} tokens
+        {most === null ? counted(tokens, "token") : `${count(tokens)} of ${counted(most, "token")}`}
       </small>
     </div>
   );
@@ -131,7 +129,11 @@ function Grants({ one }: { one: Participant }) {
               {grant.expiresAt !== null && `, ${lasting(grant.expiresAt - now)} more`}
             </small>
             {may && (
-              <button type="button" class="small" onClick={() => (desk.dialog.value = { is: "revoke", participant: one.id, grant: grant.id })}>
+              <button
+                type="button"
+                class="small"
+                onClick={() => (desk.dialog.value = { is: "revoke", participant: one.id, grant: grant.id })}
+              >
                 Take back…
               </button>
             )}

@@ -9,6 +9,7 @@ import { type Proposal, argumentsOf, isOpen, statusOf, toolOf } from "../space/p
 import type { Tool } from "../space/tools";
 import { lasting, visible } from "../text";
 import { AboutTool, ToolChanged } from "./about_tool";
+import { Before } from "./before";
 import { useLive } from "./desk";
 import { JsonTree } from "./json_view";
 import { StatusChip, storyOf } from "./status";
@@ -28,7 +29,12 @@ export function ProposalCard({ proposal }: { proposal: Proposal }) {
   const what = toolOf(proposal) ?? proposal.method;
   const name = `card${selected ? " selected" : ""}${underWay ? " under-way" : ""}${open ? "" : ` closed ${statusOf(proposal)}`}`;
   return (
-    <article ref={card} class={name} data-proposal={visible(proposal.id, 80)} aria-label={`${visible(proposal.proposer, 60)} proposes ${visible(what, 80)}`}>
+    <article
+      ref={card}
+      class={name}
+      data-proposal={visible(proposal.id, 80)}
+      aria-label={`${visible(proposal.proposer, 60)} proposes ${visible(what, 80)}`}
+    >
       <div class="card-head">
         <input
           type="checkbox"
@@ -59,13 +65,16 @@ export function ProposalCard({ proposal }: { proposal: Proposal }) {
 function Inside({ proposal }: { proposal: Proposal }) {
   const { space } = useLive();
   const tool = toolOf(proposal);
-  const offered = tool === null ? [] : space.targetsOf(proposal).map((who) => space.tools.get(who, tool)).filter((found) => found !== undefined);
+  const targets = tool === null ? [] : space.targetsOf(proposal);
+  const offered = targets.map((who) => space.tools.get(who, tool ?? "")).filter((found) => found !== undefined);
   return (
     <div class="card-inside">
       {offered.slice(0, 3).map((one) => (
         <AboutTool key={one.participant} tool={one} told={space.tools.changedSince(proposal.id, one.participant) !== null} />
       ))}
-      {tool !== null && offered.slice(0, 3).map(({ participant }) => <ToolChanged key={participant} proposal={proposal} participant={participant} />)}
+      {offered.slice(0, 3).map(({ participant }) => (
+        <ToolChanged key={participant} proposal={proposal} participant={participant} />
+      ))}
       <Warnings proposal={proposal} offered={offered} />
       {tool === null ? <Arguments values={proposal.params} /> : <Arguments values={argumentsOf(proposal)} />}
       <Beside proposal={proposal} />
@@ -152,7 +161,9 @@ function Why({ proposal }: { proposal: Proposal }) {
         <details open={isOpenHere.value} onToggle={(event) => (isOpenHere.value = event.currentTarget.open)}>
           <summary>
             <Words text={textIn((last ?? reasoning.start).payload?.message) ?? ""} most={400} />{" "}
-            <small class="dim">{within === undefined ? "its last reasoning before" : "its reasoning"}</small>
+            <small class="dim">
+              {within === undefined ? "its last reasoning before" : whose(within.start.from, proposal)}
+            </small>
           </summary>
           {isOpenHere.value && (
             <ol class="thoughts">
@@ -169,43 +180,17 @@ function Why({ proposal }: { proposal: Proposal }) {
   );
 }
 
-function Before({ proposal }: { proposal: Proposal }) {
-  const desk = useLive();
-  const before = desk.space.proposals.precedents(proposal);
-  if (before.length === 0) return <p class="dim before-none">The same was not decided before, as far as is shown here.</p>;
-  const said = (wanted: string[]): number => before.filter((one) => wanted.includes(statusOf(one))).length;
-  const parts: [number, string][] = [
-    [said(["fulfilled", "approved", "failed"]), "approved"],
-    [before.filter((one) => one.rejections.length > 0 && one.fulfilments.length === 0).length, "rejected"],
-    [said(["withdrawn", "timed_out"]), "not decided"],
-  ];
-  return (
-    <details class="more">
-      <summary>
-        The same before: {parts.filter(([times]) => times > 0).map(([times, words]) => `${times} ${words}`).join(", ")}
-      </summary>
-      <ul class="before">
-        {before.slice(0, 8).map((one) => (
-          <li key={one.id}>
-            <StatusChip proposal={one} /> <span class="arguments-line">{argumentsLine({ method: one.method, params: one.params }, 100)}</span>{" "}
-            <small class="dim">
-              {storyOf(one)}, <Ago at={one.at} />
-            </small>
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
+/** Anybody can name another's reasoning as the context of what it proposes. */
+function whose(thinker: string, { proposer }: Proposal): string {
+  return thinker === proposer ? "its reasoning" : `the reasoning of ${visible(thinker, 60)}, which it names`;
 }
 
 function Deciding({ proposal }: { proposal: Proposal }) {
   const desk = useLive();
   const { decisions, space } = desk;
-  const to = useSignal("");
   if (!decisions.canDecide(proposal.id)) return <Decided proposal={proposal} />;
-  const targets = space.targetsOf(proposal);
   const needsTarget = proposal.to.length === 0;
-  const chosen = to.value || (targets.length === 1 ? targets[0] : undefined);
+  const to = decisions.targets(proposal);
   const here = space.participants.listed.filter((one) => one.here && one.id !== space.me).map((one) => one.id);
   const mayApprove = space.mayApprove(proposal);
   return (
@@ -213,9 +198,9 @@ function Deciding({ proposal }: { proposal: Proposal }) {
       {needsTarget && mayApprove && (
         <label class="choose-target">
           Who is to do it?
-          <select value={chosen ?? ""} onChange={(event) => (to.value = event.currentTarget.value)}>
+          <select value={to[0] ?? ""} onChange={(event) => decisions.choose(proposal.id, event.currentTarget.value)}>
             <option value="">choose…</option>
-            {[...new Set([...targets, ...here])].map((id) => (
+            {[...new Set([...space.targetsOf(proposal), ...here])].map((id) => (
               <option key={id} value={id}>
                 {visible(id, 60)}
               </option>
@@ -227,16 +212,25 @@ function Deciding({ proposal }: { proposal: Proposal }) {
         <button
           type="button"
           class="approve"
-          disabled={!mayApprove || (needsTarget && chosen === undefined)}
+          disabled={!mayApprove || to.length === 0}
           title={mayApprove ? "make this call, exactly as it is above, in your name" : "you may not make this call yourself"}
-          onClick={() => decisions.decide([proposal.id], { is: "approve", ...(needsTarget && chosen !== undefined ? { to: [chosen] } : {}) })}
+          onClick={() => decisions.approve([proposal.id])}
         >
           Approve <kbd>a</kbd>
         </button>
-        <button type="button" disabled={!mayApprove || toolOf(proposal) === null || (needsTarget && chosen === undefined)} onClick={() => (desk.dialog.value = { is: "edit", proposal: proposal.id, to: proposal.to.length > 0 || chosen === undefined ? proposal.to : [chosen] })}>
+        <button
+          type="button"
+          disabled={!mayApprove || toolOf(proposal) === null || to.length === 0}
+          onClick={() => (desk.dialog.value = { is: "edit", proposal: proposal.id, to })}
+        >
           Edit… <kbd>e</kbd>
         </button>
-        <button type="button" class="reject" disabled={!space.mayReject(proposal)} onClick={() => (desk.dialog.value = { is: "reject", proposals: [proposal.id] })}>
+        <button
+          type="button"
+          class="reject"
+          disabled={!space.mayReject(proposal)}
+          onClick={() => (desk.dialog.value = { is: "reject", proposals: [proposal.id] })}
+        >
           Reject… <kbd>r</kbd>
         </button>
         <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
+import { own } from "../json";
 import type { Question } from "../space/questions";
+import { secretsAsked } from "../space/secrets";
 import { visible } from "../text";
 import { useLive } from "./desk";
 import { Fields } from "./form";
@@ -17,9 +19,15 @@ export function QuestionCard({ question }: { question: Question }) {
   useEffect(() => {
     if (selected) card.current?.scrollIntoView({ block: "nearest" });
   }, [selected]);
-  const name = `card question${selected ? " selected" : ""}${decisions.underWay.value.has(question.id) ? " under-way" : ""}${open ? "" : " closed"}`;
+  const underWay = decisions.underWay.value.has(question.id);
+  const name = `card question${selected ? " selected" : ""}${underWay ? " under-way" : ""}${open ? "" : " closed"}`;
   return (
-    <article ref={card} class={name} data-question={visible(question.id, 80)} aria-label={`${visible(question.asker, 60)} asks you: ${visible(question.message, 120)}`}>
+    <article
+      ref={card}
+      class={name}
+      data-question={visible(question.id, 80)}
+      aria-label={`${visible(question.asker, 60)} asks you: ${visible(question.message, 120)}`}
+    >
       <div class="card-head">
         <span class="question-mark" aria-hidden="true">
           ?
@@ -34,7 +42,9 @@ export function QuestionCard({ question }: { question: Question }) {
             </strong>
           )}
         </button>
-        <span class="card-when">{open ? <Ago at={question.at} /> : <span class="chip">{endOf(question, space.me, decisions.isMine(question.id))}</span>}</span>
+        <span class="card-when">
+          {open ? <Ago at={question.at} /> : <span class="chip">{endOf(question, space.me, decisions.isMine(question.id))}</span>}
+        </span>
       </div>
       {selected && <Inside question={question} />}
     </article>
@@ -50,6 +60,7 @@ function Inside({ question }: { question: Question }) {
         <LongText text={question.message || "It does not say what."} first={1_000} />
       </div>
       <WhatFor question={question} />
+      <Secrets question={question} />
       {others.length > 0 && (
         <p class="dim">
           Asked of <Whom ids={others} />, too: the first answer counts.
@@ -70,10 +81,28 @@ function Inside({ question }: { question: Question }) {
 function WhatFor({ question }: { question: Question }) {
   const { space } = useLive();
   const call = question.about.map((id) => space.exchanges.get(id)?.request).find((found) => found?.to?.includes(question.asker) === true);
-  if (call === undefined) return null;
+  if (call === undefined && question.end !== null) return null;
+  if (call === undefined) {
+    return (
+      <p class="warning" role="note">
+        You asked {visible(question.asker, 60)} for nothing that it says it needs this for.
+      </p>
+    );
+  }
   return (
     <p class="dim">
       While it works on <strong>{operationOf(call.payload)}</strong> for <Who id={call.from} />
+    </p>
+  );
+}
+
+function Secrets({ question }: { question: Question }) {
+  const asked = secretsAsked(question);
+  if (asked.length === 0 || question.end !== null) return null;
+  return (
+    <p class="warning grave" role="note">
+      This looks like a question for a secret ({asked.slice(0, 4).map((name) => visible(name, 40)).join(", ")}). Everyone in the space sees your
+      answer, and it may be kept. Nobody here needs your password or your token.
     </p>
   );
 }
@@ -84,13 +113,13 @@ function Form({ question }: { question: Question }) {
   const draft = answers.of(question);
   const entries = draft.entries.value;
   const wrong = answers.faults(question).filter(({ path: [name] }) => {
-    const entry = entries[name ?? ""];
+    const entry = own(entries, name ?? "");
     return entry?.fault == null && (draft.tried.value || entry?.value !== undefined);
   });
   const elsewhere = wrong.filter(({ path: [name] }) => name === undefined || !Object.hasOwn(entries, name));
   const submit = (event: Event): void => {
     event.preventDefault();
-    answers.accept(question);
+    answers.accept(question, "form");
   };
   return (
     <form
@@ -100,7 +129,14 @@ function Form({ question }: { question: Question }) {
         if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
       }}
     >
-      <Fields prefix="answer" schema={question.schema} entries={entries} faults={wrong} disabled={!decisions.canDecide(question.id)} onEntry={(name, entry) => answers.write(question, name, entry)} />
+      <Fields
+        prefix="answer"
+        schema={question.schema}
+        entries={entries}
+        faults={wrong}
+        disabled={!decisions.canDecide(question.id)}
+        onEntry={(name, entry) => answers.write(question, name, entry)}
+      />
       {Object.keys(entries).length === 0 && <p class="dim">There is nothing to fill in: accept it, or do not.</p>}
       {elsewhere.map((fault) => (
         <p key={fault.path.join() + fault.message} class="fault">
@@ -149,7 +185,12 @@ function Answering({ question }: { question: Question }) {
   return (
     <div class={decisions.guarded.value ? "deciding guarded" : "deciding"}>
       <p class="dim seen-by-all">Everyone in the space sees your answer.</p>
-      <button type="button" class="approve" title={question.mode === "url" ? "say that you will open the page" : "answer with what you filled in"} onClick={() => answers.accept(question)}>
+      <button
+        type="button"
+        class="approve"
+        title={question.mode === "url" ? "say that you will open the page" : "answer with what you filled in"}
+        onClick={() => answers.accept(question)}
+      >
         Accept <kbd>a</kbd>
       </button>
       <button type="button" class="reject" title="say no" onClick={() => answers.decline(question)}>
@@ -176,7 +217,8 @@ function storyOf(question: Question, me: string, here: boolean): string {
   const { end } = question;
   if (end === null) return "You may not answer it.";
   if (end.is === "taken-back") return `Taken back by ${visible(question.asker, 60)}: nobody need answer.`;
-  const said = end.action === null ? "Answered with an error" : { accept: "Accepted", decline: "Declined", cancel: "Left without a decision" }[end.action];
+  const done = { accept: "Accepted", decline: "Declined", cancel: "Left without a decision" };
+  const said = end.action === null ? "Answered with an error" : done[end.action];
   if (end.by !== me) return `${said} by ${visible(end.by, 60)}.`;
   return here ? `${said}.` : `${said} by you, in another place.`;
 }

@@ -34,21 +34,34 @@ export function RejectDialog({ proposals }: { proposals: string[] }) {
         class="form"
         onSubmit={done}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) done(event);
+          const isWriting = event.target instanceof HTMLTextAreaElement && !event.shiftKey && !event.isComposing;
+          if (event.key === "Enter" && (isWriting || event.ctrlKey || event.metaKey)) done(event);
         }}
       >
         <fieldset class="reasons">
           <legend>Why</legend>
-          {REASONS.map(([code, said], at) => (
+          {REASONS.map(([code, said]) => (
             <label key={code} class="choice">
-              <input type="radio" name="reason" value={code} checked={reason.value === code} data-first={at === 0 ? true : undefined} onChange={() => (reason.value = code)} />
+              <input
+                type="radio"
+                name="reason"
+                value={code}
+                checked={reason.value === code}
+                onChange={() => (reason.value = code)}
+              />
               {said}
             </label>
           ))}
         </fieldset>
         <label>
           In your words, if you like
-          <textarea rows={3} value={words.value} onInput={(event) => (words.value = event.currentTarget.value)} placeholder="Sent as a chat to who proposed it" />
+          <textarea
+            data-first
+            rows={3}
+            value={words.value}
+            onInput={(event) => (words.value = event.currentTarget.value)}
+            placeholder="Sent as a chat to who proposed it; Shift+Enter begins a new line"
+          />
         </label>
         <p class="dim">Others may still approve it, unless its proposer takes this for an answer.</p>
         <div class="actions">

@@ -55,7 +55,8 @@ export class RowViews {
   #draw(row: Row, { current, tools, place, outOf }: Look): VNode {
     const { envelope } = row;
     const [desk, space] = [this.#desk, this.#space];
-    const name = `row${envelope.from === GATEWAY ? " from-gateway" : ""}${isQuiet(envelope.kind) ? " quiet-row" : ""}${current ? " current" : ""}`;
+    const source = envelope.from === GATEWAY ? " from-gateway" : "";
+    const name = `row${source}${isQuiet(envelope.kind) ? " quiet-row" : ""}${current ? " current" : ""}`;
     return (
       <article
         key={row.key}

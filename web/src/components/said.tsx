@@ -6,6 +6,7 @@ import type { ComponentChild } from "preact";
 import type { Envelope } from "../envelope";
 import { objectIn, textIn } from "../space/fields";
 import { hasFailed } from "../space/exchanges";
+import type { Proposal } from "../space/proposals";
 import { isQuestion } from "../space/questions";
 import type { Row } from "../space/rows";
 import type { Space } from "../space/space";
@@ -42,8 +43,14 @@ export function said(inside: Inside): ComponentChild {
     case "stream/open":
       return <StreamSaid {...inside} />;
     default:
-      return <Words text={lineOf(inside.row.envelope)} />;
+      return <Words text={lineOf(inside.row.envelope, aboutOf(inside))} />;
   }
+}
+
+/** The proposal that somebody rejects or takes back. */
+function aboutOf({ row: { envelope }, space }: Inside): Proposal | undefined {
+  if (envelope.kind !== "mcp/reject" && envelope.kind !== "mcp/withdraw") return undefined;
+  return envelope.correlation_id?.slice(0, 4).map((id) => space.proposals.get(id)).find((found) => found !== undefined);
 }
 
 function chatSaid({ row: { envelope }, space }: Inside) {
@@ -59,7 +66,7 @@ function chatSaid({ row: { envelope }, space }: Inside) {
       )}
       {formatted ? <Markdown text={text} of={envelope} /> : <LongText text={text} first={800} />}
       {chat !== undefined && chat.acknowledged.size > 0 && (
-        <small class="dim"> ✓ {[...chat.acknowledged].slice(0, 5).map(([who, how]) => `${how} by ${who}`).map((said) => visible(said, 60)).join(", ")}</small>
+        <small class="dim"> ✓ {[...chat.acknowledged].slice(0, 5).map(([who, how]) => visible(`${how} by ${who}`, 60)).join(", ")}</small>
       )}
       {chat?.cancelled != null && <small class="dim"> cancelled by {visible(chat.cancelled.from, 60)}</small>}
     </div>
@@ -94,7 +101,7 @@ function requestSaid({ row: { envelope }, space }: Inside) {
         method.startsWith("notifications/") ? "tells " : method.endsWith("/list") ? "asks for " : "calls "
       ) : (
         <span class="approved">
-          approves {fulfilment.edited && "and changes "}
+          approves {fulfilment.edited === true && "and changes "}
           {proposal !== undefined && <Who id={proposal.proposer} />}'s{" "}
         </span>
       )}
@@ -212,7 +219,8 @@ function StreamSaid({ row: { envelope }, space }: Inside) {
       <span class="dim">
         {bytes(stream.bytes)}
         {expectedBytes !== null && ` of ${bytes(expectedBytes)}`}
-        {stream.closedAt === null ? `, ${bytes(stream.rate)} a second` : `, closed${stream.closedWhy === null ? "" : `: ${visible(stream.closedWhy, 60)}`}`}
+        {stream.closedAt === null ? `, ${bytes(stream.rate)} a second` : ", closed"}
+        {stream.closedAt !== null && stream.closedWhy !== null && `: ${visible(stream.closedWhy, 60)}`}
       </span>
       {expectedBytes !== null && expectedBytes > 0 && stream.closedAt === null && (
         <progress max={expectedBytes} value={Math.min(stream.bytes, expectedBytes)} aria-label="how much has come" />

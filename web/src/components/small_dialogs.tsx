@@ -59,14 +59,26 @@ export function HistoryDialog() {
       <form class="form" onSubmit={done}>
         <label>
           To a moment
-          <input data-first type="datetime-local" step="1" value={moment.value} onInput={(event) => (moment.value = event.currentTarget.value)} />
+          <input
+            data-first
+            type="datetime-local"
+            step="1"
+            value={moment.value}
+            onInput={(event) => (moment.value = event.currentTarget.value)}
+          />
         </label>
         <label>
           Or to an envelope, by its id
-          <input value={id.value} spellcheck={false} autocomplete="off" class="mono" onInput={(event) => (id.value = event.currentTarget.value)} />
+          <input
+            value={id.value}
+            spellcheck={false}
+            autocomplete="off"
+            class="mono"
+            onInput={(event) => (id.value = event.currentTarget.value)}
+          />
         </label>
         <p class="dim">
-          Shown apart from what happens now; scroll to read on, either way. <kbd>b</kbd> leads back.
+          Shown apart from what happens now; scroll to read on, either way. “Back to now” (<kbd>b</kbd>) leads back.
         </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>

@@ -3,6 +3,7 @@
 import { type Proposal, type ProposalStatus, statusOf } from "../space/proposals";
 import { visible } from "../text";
 import { useLive } from "./desk";
+import { reasonOf } from "./summaries";
 
 const WORDS: Record<ProposalStatus, string> = {
   open: "waiting",
@@ -34,7 +35,7 @@ export function storyOf(proposal: Proposal): string {
   const by = (who: string): string => visible(who, 60);
   switch (statusOf(proposal)) {
     case "open":
-      return no === undefined ? "nobody has decided" : `${by(no.by)} said no${no.reason === null ? "" : `: ${visible(no.reason, 120)}`}`;
+      return no === undefined ? "nobody has decided" : `${by(no.by)} said no${no.reason === null ? "" : `: ${reasonOf(no.reason)}`}`;
     case "approved":
       return `approved by ${by(first?.by ?? "?")}${first?.edited === true ? ", with changes" : ""}; no answer yet`;
     case "fulfilled":
@@ -42,9 +43,9 @@ export function storyOf(proposal: Proposal): string {
     case "failed":
       return `approved by ${by(first?.by ?? "?")}, and it failed`;
     case "rejected":
-      return `rejected by ${by(no?.by ?? "?")}${no?.reason == null ? "" : `: ${visible(no.reason, 120)}`}`;
+      return `rejected by ${by(no?.by ?? "?")}${no?.reason == null ? "" : `: ${reasonOf(no.reason)}`}`;
     case "withdrawn":
-      return `taken back by ${by(proposal.proposer)}${proposal.withdrawn?.reason == null ? "" : `: ${visible(proposal.withdrawn.reason, 120)}`}`;
+      return `taken back by ${by(proposal.proposer)}${proposal.withdrawn?.reason == null ? "" : `: ${reasonOf(proposal.withdrawn.reason)}`}`;
     case "timed_out":
       return "nobody decided in time";
   }

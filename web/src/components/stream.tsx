@@ -40,7 +40,14 @@ export function Stream() {
       </header>
       {past !== null && <PastBanner />}
       <Earlier few={rows.length === 0 || !isEmpty(desk.filter.value)} onEarlier={earlier} />
-      <StreamList key={past === null ? "now" : "past"} rows={rows} space={space} following={past === null ? following : STILL} onTop={earlier} onEnd={() => void history.later()} />
+      <StreamList
+        key={past === null ? "now" : "past"}
+        rows={rows}
+        space={space}
+        following={past === null ? following : STILL}
+        onTop={earlier}
+        onEnd={() => void history.later()}
+      />
       {rows.length === 0 && (
         <p class="dim pad empty">{isEmpty(desk.filter.value) ? "Nothing has happened yet." : "Nothing fits the filter."}</p>
       )}
@@ -111,7 +118,14 @@ function Filters() {
   };
   return (
     <div class="filters" role="search" aria-label="the stream">
-      <input type="search" id="filter-text" placeholder="Find (/)" aria-label="text to find" onInput={(event) => typed(event.currentTarget.value)} />
+      <input
+        type="search"
+        id="filter-text"
+        placeholder="Find (/)"
+        aria-label="text to find"
+        defaultValue={filter.text}
+        onInput={(event) => typed(event.currentTarget.value)}
+      />
       <select aria-label="participant" value={filter.participant} onChange={(event) => set({ participant: event.currentTarget.value })}>
         <option value="">anyone</option>
         {desk.space.participants.listed.slice(0, 500).map(({ id }) => (
@@ -128,12 +142,19 @@ function Filters() {
           </option>
         ))}
       </select>
-      <input class="context" aria-label="context" placeholder="context" value={filter.context} onChange={(event) => set({ context: event.currentTarget.value.trim() })} />
+      <input
+        class="context"
+        aria-label="context"
+        placeholder="context"
+        value={filter.context}
+        onChange={(event) => set({ context: event.currentTarget.value.trim() })}
+      />
       {!isEmpty(filter) && (
         <button
           type="button"
           class="small"
           onClick={() => {
+            window.clearTimeout(timer.current);
             desk.filter.value = NO_FILTER;
             const box = document.getElementById("filter-text");
             if (box instanceof HTMLInputElement) box.value = "";

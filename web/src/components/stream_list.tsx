@@ -16,6 +16,7 @@ const NEAR_END_PX = 40;
 const NEAR_TOP_PX = 200;
 /** Where the row that is looked at is gone, one of the next so many is not. */
 const SOUGHT = 200;
+const KNOWN_SLACK = 5_000;
 
 interface Props {
   rows: Row[];
@@ -174,7 +175,7 @@ class Layout {
       return row === undefined ? undefined : (this.#known.get(row.envelope) ?? this.#usual.get(row.envelope.kind));
     };
     if (rows !== this.#rows || (rows[0]?.key ?? 0) !== this.#firstKey || rows.length < this.heights.length) {
-      if (this.#known.size > rows.length + 5_000) this.#known = new Map(rows.filter(({ envelope }) => this.#known.has(envelope)).map(({ envelope }) => [envelope, this.#known.get(envelope) ?? GUESS]));
+      if (this.#known.size > rows.length + KNOWN_SLACK) this.#forgetAllBut(rows);
       const at = this.heights.rowAt(top);
       const [seen, was] = [this.#rows.slice(at, at + SOUGHT), this.heights.offset(at)];
       this.#rows = rows;
@@ -184,6 +185,11 @@ class Layout {
     }
     if (rows.length > this.heights.length) this.heights.grow(rows.length, known);
     return 0;
+  }
+
+  #forgetAllBut(rows: Row[]): void {
+    const kept = rows.filter(({ envelope }) => this.#known.has(envelope));
+    this.#known = new Map(kept.map(({ envelope }) => [envelope, this.#known.get(envelope) ?? GUESS]));
   }
 
   /** How far the first of these rows that is still here lies from where they began. */

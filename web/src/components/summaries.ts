@@ -1,18 +1,18 @@
 /** PURE. Envelopes in one line: what somebody did, in words. */
 
 import type { Envelope } from "../envelope";
-import type { Json, JsonObject } from "../json";
-import { listIn, numberIn, objectIn, textIn, textsIn } from "../space/fields";
+import { type Json, type JsonObject, own } from "../json";
+import { listIn, numberIn, objectIn, textIn } from "../space/fields";
 import { sayOne } from "../space/words";
-import { bytes, count, cut, lasting, visible } from "../text";
+import { brief, bytes, count, counted, cut, lasting, named, visible } from "../text";
 
 /** A request or proposal: the verb's object, `write_file` or `resources/read`. */
 export function operationOf(payload: JsonObject | undefined): string {
   const method = textIn(payload?.method) ?? "(nothing)";
   const params = objectIn(payload?.params);
-  const named = textIn(params.name) ?? textIn(params.uri);
-  if (method === "tools/call") return visible(named ?? method, 120);
-  return visible(named === null ? method : `${method} ${named}`, 160);
+  const name = textIn(params.name) ?? textIn(params.uri);
+  if (method === "tools/call") return visible(name ?? method, 120);
+  return visible(name === null ? method : `${method} ${name}`, 160);
 }
 
 /** Arguments in one line, each cut short. */
@@ -33,7 +33,7 @@ export function argumentsLine(payload: JsonObject | undefined, most = 160): stri
 
 function oneLine(value: Json | undefined, most = 120): string {
   if (value === undefined) return "";
-  if (typeof value === "string") return visible(value, most);
+  if (typeof value === "string") return brief(value.trim(), most);
   if (typeof value !== "object" || value === null) return String(value);
   if (Array.isArray(value)) return `[${count(value.length)}]`;
   return cut(`{${Object.keys(value).slice(0, 6).map((name) => visible(name, 24)).join(", ")}}`, most);
@@ -50,18 +50,25 @@ export function answerText(payload: JsonObject | undefined): string {
   const texts = content.map((item) => textIn(objectIn(item).text)).filter((text) => text !== null);
   if (texts.length > 0) return texts.join("\n");
   const tools = listIn(objectIn(result).tools);
-  if (tools.length > 0) return `${count(tools.length)} tools: ${tools.map((tool) => textIn(objectIn(tool).name) ?? "?").join(", ")}`;
-  const answered = ANSWERS[textIn(objectIn(result).action) ?? ""];
+  if (tools.length > 0) return `${counted(tools.length, "tool")}: ${tools.map((tool) => textIn(objectIn(tool).name) ?? "?").join(", ")}`;
+  const answered = own(ANSWERS, textIn(objectIn(result).action) ?? "");
   if (answered !== undefined) return `${answered}${objectIn(result).content === undefined ? "" : `: ${JSON.stringify(objectIn(result).content)}`}`;
   const bare = objectIn(result).structuredContent ?? result;
   return bare === undefined ? "nothing" : (JSON.stringify(bare) ?? "");
 }
 
-type Say = (payload: JsonObject, envelope: Envelope) => string;
+/** What a decision is about, where that is known. */
+interface About {
+  proposer: string;
+  method: string;
+  params: JsonObject;
+}
+
+type Say = (payload: JsonObject, envelope: Envelope, about: About | undefined) => string;
 
 const because = (payload: JsonObject): string => {
   const reason = textIn(payload.reason);
-  return reason === null || reason === "" ? "" : `: ${visible(reason, 160)}`;
+  return reason === null || reason === "" ? "" : `: ${reasonOf(reason, 160)}`;
 };
 const who = (value: Json | undefined): string => visible(textIn(value) ?? "somebody", 80);
 const whom = (envelope: Envelope): string => envelope.to?.map((id) => visible(id, 60)).slice(0, 4).join(", ") || "everyone";
@@ -69,11 +76,17 @@ const rights = (value: Json | undefined): string =>
   listIn(value).slice(0, 3).map((one) => sayOne(typeof one === "string" ? { kind: one } : objectIn(one)).words.toLowerCase()).join("; ") || "something";
 
 const LINES: Record<string, Say> = {
-  "mcp/reject": (payload) => `rejects a proposal${because(payload)}`,
-  "mcp/withdraw": (payload) => `takes its proposal back${because(payload)}`,
+  "mcp/reject": (payload, _envelope, about) =>
+    about === undefined
+      ? `rejects a proposal${because(payload)}`
+      : `rejects ${named(about.proposer, 60)}'s proposal of ${whatOf(about)}${because(payload)}`,
+  "mcp/withdraw": (payload, _envelope, about) =>
+    `takes its proposal${about === undefined ? "" : ` of ${whatOf(about)}`} back${because(payload)}`,
   "capability/grant": (payload) => `lets ${who(payload.recipient)} ${rights(payload.capabilities)}${ending(payload)}${because(payload)}`,
   "capability/revoke": (payload) =>
-    `no longer lets ${who(payload.recipient)} ${payload.grant_id === undefined ? rights(payload.capabilities) : "what a grant gave"}${because(payload)}`,
+    payload.grant_id === undefined
+      ? `no longer lets ${who(payload.recipient)} ${rights(payload.capabilities)}${because(payload)}`
+      : `takes back a grant from ${who(payload.recipient)}${because(payload)}`,
   "capability/grant-ack": (payload) => `acknowledges a grant${payload.status === undefined ? "" : ` (${visible(textIn(payload.status) ?? "", 40)})`}`,
   "space/invite": (payload) => `invites ${who(payload.participant_id)}${because(payload)}`,
   "space/kick": (payload) => `removes ${who(payload.participant_id)}${because(payload)}`,
@@ -108,11 +121,16 @@ const LINES: Record<string, Say> = {
   },
 };
 
+/** Why, in words: the reasons of §3.3.3 are written for programs. */
+export function reasonOf(reason: string, most = 120): string {
+  return visible(/^[a-z]+(_[a-z]+)+$/.test(reason) ? reason.replaceAll("_", " ") : reason, most);
+}
+
 /** One line for any envelope; a kind that nobody knows is named, with what it holds. */
-export function lineOf(envelope: Envelope): string {
+export function lineOf(envelope: Envelope, about?: About): string {
   const payload = envelope.payload ?? {};
-  const say = LINES[envelope.kind];
-  if (say !== undefined) return say(payload, envelope);
+  const say = own(LINES, envelope.kind);
+  if (say !== undefined) return say(payload, envelope, about);
   return `sends ${visible(envelope.kind, 80)} ${oneLine(payload, 160)}`;
 }
 
@@ -126,12 +144,19 @@ function statusLine(payload: JsonObject): string {
   const status = textIn(payload.status);
   const [tokens, most] = [numberIn(payload.tokens), numberIn(payload.max_tokens)];
   if (status !== null) parts.push(visible(status, 80));
-  if (tokens !== null) parts.push(`${count(tokens)}${most === null ? "" : ` of ${count(most)}`} tokens`);
+  if (tokens !== null) parts.push(most === null ? counted(tokens, "token") : `${count(tokens)} of ${counted(most, "token")}`);
   const messages = numberIn(payload.messages_in_context);
-  if (messages !== null) parts.push(`${count(messages)} messages in mind`);
+  if (messages !== null) parts.push(`${counted(messages, "message")} in mind`);
   const latency = numberIn(payload.latency_ms);
   if (latency !== null) parts.push(lasting(latency));
-  return `says how it is doing: ${parts.join(", ") || textsIn(Object.keys(payload)).slice(0, 5).join(", ")}`;
+  return `says how it is doing: ${parts.join(", ") || Object.keys(payload).slice(0, 5).join(", ")}`;
+}
+
+/** `write_file (path: a.txt)` */
+function whatOf(about: About): string {
+  const payload = { method: about.method, params: about.params };
+  const values = argumentsLine(payload, 60);
+  return values === "" ? operationOf(payload) : `${operationOf(payload)} (${values})`;
 }
 
 function forSeconds(value: Json | undefined): string {
@@ -148,5 +173,5 @@ function ending(payload: JsonObject): string {
 
 function freed(payload: JsonObject): string {
   const tokens = numberIn(payload.freed_tokens);
-  return tokens === null ? "" : `, ${count(tokens)} tokens freed`;
+  return tokens === null ? "" : `, ${counted(tokens, "token")} freed`;
 }

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 
 import { GATEWAY } from "../envelope";
-import { count, cut, lasting, named, pieces } from "../text";
+import { counted, cut, firstPart, lasting, named, pieces } from "../text";
 import { useDesk } from "./desk";
 
 /** Text as it is; what cannot be seen in it is shown as such. */
@@ -35,19 +35,20 @@ const STEP = 20_000;
 
 /** Long text, the beginning first, and more of it for who asks. */
 export function LongText({ text, first = 2_000, class: name = "" }: Long) {
-  if (text.length <= Math.min(first, SHORT)) return Words({ text, class: `long-text ${name}` });
+  if (text.length <= SHORT && firstPart(text, first) === text.length) return Words({ text, class: `long-text ${name}` });
   return <Unfolding text={text} first={first} class={name} />;
 }
 
 function Unfolding({ text, first, class: name }: Required<Long>) {
   const most = useSignal(first);
-  const more = text.length - most.value;
+  const shown = firstPart(text, most.value);
+  const more = text.length - shown;
   return (
     <div class={`long-text ${name}`} tabIndex={0}>
-      <Words text={text} most={most.value} />
+      <Words text={more > 0 ? `${text.slice(0, shown)}…` : text} most={shown + 1} />
       {more > 0 && (
         <button type="button" class="quiet" onClick={() => (most.value += STEP)}>
-          Show more ({count(more)} characters)
+          Show more ({counted(more, "character")})
         </button>
       )}
     </div>

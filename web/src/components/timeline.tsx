@@ -11,7 +11,9 @@ import { clockOf, hueOf } from "./text_view";
 const SPANS: [words: string, ms: number][] = [
   ["1 minute", 60_000],
   ["5 minutes", 300_000],
+  ["10 minutes", 600_000],
   ["30 minutes", 1_800_000],
+  ["1 hour", 3_600_000],
   ["3 hours", 10_800_000],
 ];
 const TONES: Tone[] = ["waits", "works", "thinks", "says"];

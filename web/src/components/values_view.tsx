@@ -1,9 +1,11 @@
 /** The arguments of a call, each as what it is: text as text, a diff as a diff, anything else as a tree. */
 
+import { useMemo } from "preact/hooks";
+
 import { type Json, type JsonObject, isObject } from "../json";
 import { type Line, compareLines, looksLikeDiff, readDiff } from "../lines";
 import type { Difference } from "../space/differences";
-import { count, visible } from "../text";
+import { count, counted, visible } from "../text";
 import { JsonTree, Leaf } from "./json_view";
 import { LongText, Words } from "./text_view";
 
@@ -15,6 +17,7 @@ const PAIRS: [old: string, now: string][] = [
   ["before", "after"],
 ];
 const SHORT = 100;
+const LINE = 1_000;
 
 export function Arguments({ values }: { values: JsonObject }) {
   const names = Object.keys(values);
@@ -34,7 +37,7 @@ export function Arguments({ values }: { values: JsonObject }) {
             {pair[0]} → {pair[1]}
           </dt>
           <dd>
-            <DiffView lines={compareLines(String(values[pair[0]]), String(values[pair[1]]))} />
+            <Compared old={String(values[pair[0]])} now={String(values[pair[1]])} />
           </dd>
         </div>
       )}
@@ -60,7 +63,7 @@ function Argument({ name, value }: { name: string; value: Json }) {
 
 function Value({ value }: { value: Json }) {
   if (typeof value === "string") {
-    if (looksLikeDiff(value)) return <DiffView lines={readDiff(value)} />;
+    if (looksLikeDiff(value)) return <Diff text={value} />;
     if (value.length > SHORT || value.includes("\n")) return <LongText text={value} class="block" />;
     return value === "" ? <span class="dim">empty text</span> : <code><Words text={value} /></code>;
   }
@@ -77,6 +80,15 @@ function Value({ value }: { value: Json }) {
   return <Leaf value={value} />;
 }
 
+// The card is drawn anew whenever something came; to compare long texts takes longer than all the rest of it.
+function Compared({ old, now }: { old: string; now: string }) {
+  return <DiffView lines={useMemo(() => compareLines(old, now), [old, now])} />;
+}
+
+function Diff({ text }: { text: string }) {
+  return <DiffView lines={useMemo(() => readDiff(text), [text])} />;
+}
+
 function DiffView({ lines }: { lines: Line[] }) {
   const marks: Record<Line["is"], string> = { added: "+", removed: "−", same: " ", place: "", file: "", gap: "⋯" };
   return (
@@ -88,7 +100,7 @@ function DiffView({ lines }: { lines: Line[] }) {
             {line.is === "added" && <span class="aloud">added: </span>}
             {line.is === "removed" && <span class="aloud">removed: </span>}
           </span>
-          <Words text={line.text} most={1_000} />
+          {line.text.length > LINE ? <LongText text={line.text} first={LINE} /> : <Words text={line.text} />}
         </div>
       ))}
       {lines.length > 600 && <div class="line gap">{count(lines.length - 600)} more lines: see the raw JSON</div>}
@@ -128,5 +140,5 @@ function pairIn(values: JsonObject): [string, string] | null {
 
 function sizeOf(text: string): string {
   const lines = text.split("\n").length;
-  return lines > 1 ? `${count(lines)} lines` : `${count(text.length)} characters`;
+  return lines > 1 ? `${count(lines)} lines` : counted(text.length, "character");
 }

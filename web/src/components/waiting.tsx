@@ -4,8 +4,9 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { type Item, isAsked } from "../space/space";
 import { count } from "../text";
-import { describe } from "./decisions";
+import { describe } from "./describing";
 import { useDesk } from "./desk";
+import { followSelection } from "./focusing";
 import { ProposalCard } from "./proposal_card";
 import { QuestionCard } from "./question_card";
 
@@ -19,7 +20,8 @@ const READ_MS = 20_000;
 function useListed(): Item[] {
   const desk = useDesk();
   const { decisions, space } = desk;
-  const kept = decisions.kept.value.map((id) => space.proposals.get(id) ?? space.questions.get(id)).filter((found) => found !== undefined);
+  const known = (id: string): Item | undefined => space.proposals.get(id) ?? space.questions.get(id);
+  const kept = decisions.kept.value.map(known).filter((found) => found !== undefined);
   const waiting = fairly(desk.waiting.value);
   const all = new Map([...waiting, ...kept].map((item) => [item.id, item]));
   return [...all.values()].sort((one, other) => one.at - other.at);
@@ -64,8 +66,10 @@ export function Waiting() {
     const selected = decisions.selected.value;
     const next = waiting.find((proposal) => decisions.canDecide(proposal.id))?.id ?? null;
     const stays = selected !== null && (now.has(selected) || decisions.kept.value.includes(selected));
-    if (!stays || (next !== null && decisions.isMine(selected) && !decisions.underWay.value.has(selected))) decisions.offer(next);
+    const isOver = !stays || (next !== null && decisions.isMine(selected) && !decisions.underWay.value.has(selected));
+    if (isOver && !(decisions.isResting && next !== null)) decisions.offer(next);
   }, [waiting, decisions.kept.value, decisions.pending.value]);
+  useEffect(followSelection, [decisions.selected.value]);
 
   const marked = [...decisions.marked.value].filter((id) => decisions.canDecide(id));
   return (
@@ -77,7 +81,7 @@ export function Waiting() {
         {marked.length > 0 && (
           <div class="several" role="group" aria-label="the proposals picked">
             <span>{marked.length} picked</span>
-            <button type="button" class="approve small" onClick={() => decisions.decide(marked, { is: "approve" })}>
+            <button type="button" class="approve small" onClick={() => decisions.approve(marked)}>
               Approve all
             </button>
             <button type="button" class="reject small" onClick={() => (desk.dialog.value = { is: "reject", proposals: marked })}>
@@ -90,7 +94,9 @@ export function Waiting() {
         )}
       </header>
       <div class="cards" tabIndex={-1}>
-        {listed.map((item) => (isAsked(item) ? <QuestionCard key={item.id} question={item} /> : <ProposalCard key={item.id} proposal={item} />))}
+        {listed.map((item) =>
+          isAsked(item) ? <QuestionCard key={item.id} question={item} /> : <ProposalCard key={item.id} proposal={item} />,
+        )}
         {waiting.length > listed.length && <p class="dim pad">and {count(waiting.length - listed.length)} more after these</p>}
         {listed.length === 0 && <Nothing />}
       </div>
@@ -108,7 +114,7 @@ function Nothing() {
         ✓
       </p>
       <p>Nothing waits for you.</p>
-      <p class="dim">Proposals and questions come here as they are made. Press ? for the keys.</p>
+      <p class="dim">Proposals and questions come here as they are made.<span class="with-keys"> Press ? for the keys.</span></p>
     </div>
   );
 }
@@ -120,12 +126,12 @@ function Undo() {
     <div class="undo" role="status">
       {pending.value.map((one) => (
         <div key={one.key} class="undo-line">
-          <span class="undo-clock" data-sending={one.is === "sending"} aria-hidden="true" />
+          <span class="undo-clock" data-sending={one.is !== "waiting"} aria-hidden="true" />
           <span>
             {describe(one, desk)}
             {one.is === "sending" && "…"}
           </span>
-          {one.is === "waiting" && (
+          {one.is !== "sending" && (
             <button type="button" onClick={() => desk.decisions.undo(one.key)}>
               Undo <kbd>u</kbd>
             </button>

@@ -1,6 +1,6 @@
 /** PURE. How two JSON values differ, path by path. Numbers are compared by value, as in canonical JSON. */
 
-import { type Json, exactDigits, isObject } from "../json";
+import { type Json, exactDigits, isObject, own } from "../json";
 
 /** `undefined` where there was, or is, nothing. */
 export interface Difference {
@@ -38,10 +38,6 @@ function walk(path: string, old: Json | undefined, now: Json | undefined, found:
   } else if (!sameLeaf(old, now)) {
     found.push({ path: path || "(all of it)", old, new: now });
   }
-}
-
-function own(object: { [name: string]: Json }, name: string): Json | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 function sameLeaf(old: Json | undefined, now: Json | undefined): boolean {

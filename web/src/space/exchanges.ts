@@ -28,6 +28,10 @@ export class Exchanges {
     return this.#all.get(id);
   }
 
+  forget(id: string): void {
+    this.#all.delete(id);
+  }
+
   /** Take the next envelope; return the exchange that it began, answered or brought further. */
   apply(envelope: Envelope, at: number): Exchange | null {
     if (envelope.kind === "mcp/response") return this.#answer(envelope, at);

@@ -35,8 +35,8 @@ export interface Participant {
   capabilities: JsonObject[];
   pause: Pause | null;
   shutDown: boolean;
-  status: JsonObject | null;
-  statusAt: number | null;
+  /** As it says itself; what it has not said again stays. */
+  status: { status: string | null; tokens: number | null; maxTokens: number | null };
   lastSeenAt: number | null;
   sent: number;
   grants: Grant[];
@@ -92,8 +92,12 @@ export class Participants {
       sender.lastSeenAt = at;
     }
     if (envelope.kind === "participant/status" && sender !== null) {
-      sender.status = { ...(sender.status ?? {}), ...payload };
-      sender.statusAt = at;
+      const { status, tokens, maxTokens } = sender.status;
+      sender.status = {
+        status: textIn(payload.status) ?? status,
+        tokens: numberIn(payload.tokens) ?? tokens,
+        maxTokens: numberIn(payload.max_tokens) ?? maxTokens,
+      };
     } else if (envelope.kind.startsWith("participant/")) {
       this.#control(envelope, payload, at);
     } else if (envelope.kind.startsWith("capability/")) {
@@ -195,8 +199,8 @@ export class Participants {
     if (known !== undefined) return known;
     if (this.all.size >= KEPT_MAX) return null;
     const one: Participant = {
-      id, here: false, capabilities: [], pause: null, shutDown: false, status: null, statusAt: null,
-      lastSeenAt: null, sent: 0, grants: [], refusals: [],
+      id, here: false, capabilities: [], pause: null, shutDown: false,
+      status: { status: null, tokens: null, maxTokens: null }, lastSeenAt: null, sent: 0, grants: [], refusals: [],
     };
     this.all.set(id, one);
     return one;

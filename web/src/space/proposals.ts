@@ -4,7 +4,9 @@ import type { Envelope } from "../envelope";
 import type { Proposal as Listed } from "../http";
 import { type Json, type JsonObject, isObject } from "../json";
 import { type Difference, differences } from "./differences";
-import { momentIn, numberIn, objectIn, textIn, textsIn } from "./fields";
+import { hasFailed } from "./exchanges";
+import { momentIn, numberIn, objectIn, roughSize, textIn, textsIn } from "./fields";
+import { surplus } from "./keeping";
 
 export interface Rejection {
   id: string;
@@ -29,7 +31,8 @@ export interface Fulfilment {
   by: string;
   at: number;
   to: string[];
-  edited: boolean;
+  /** null: the request itself was not seen. */
+  edited: boolean | null;
   changes: Difference[];
   /** It came after the proposal was closed. */
   late: boolean;
@@ -60,10 +63,14 @@ export interface Proposal {
   withdrawn: Withdrawal | null;
   /** What was said about it in chat. */
   remarks: { id: string; by: string; text: string }[];
+  /** About how much memory it takes, with what was answered. */
+  size: number;
 }
 
 const KEPT_MAX = 4_000;
 const SLACK = 200;
+const SIZE_MAX = 100_000_000;
+const SIZE_LEAST = 500;
 const SAID_MAX = 64;
 const NAMED_MAX = 4;
 const WORDS_MAX = 4_096;
@@ -93,16 +100,12 @@ export function argumentsOf(proposal: { method: string; params: JsonObject }): J
   return proposal.method === "tools/call" ? objectIn(proposal.params.arguments) : {};
 }
 
-/** Whether two proposals would do the same kind of thing: the same tool (or method) of the same participants. */
-function isAlike(one: Proposal, other: Proposal): boolean {
-  return one.method === other.method && toolOf(one) === toolOf(other) && one.to.join() === other.to.join();
-}
-
 /** All proposals of the space, fed with its envelopes in order. */
 export class Proposals {
   readonly all = new Map<string, Proposal>();
   /** A rejection or a fulfilment -> the proposals it is about. */
   #about = new Map<string, string[]>();
+  #size = 0;
 
   get(id: string): Proposal | undefined {
     return this.all.get(id);
@@ -110,14 +113,6 @@ export class Proposals {
 
   get open(): Proposal[] {
     return [...this.all.values()].filter(isOpen);
-  }
-
-  /** Those before it that were alike and were decided, newest first. */
-  precedents(proposal: Proposal, most = 20): Proposal[] {
-    const alike = [...this.all.values()].filter(
-      (other) => other !== proposal && (!isOpen(other) || other.rejections.length > 0) && isAlike(proposal, other),
-    );
-    return alike.reverse().slice(0, most);
   }
 
   /** Take the next envelope; return the proposals it changed. */
@@ -132,7 +127,7 @@ export class Proposals {
       case "mcp/request":
         return this.#named(envelope).filter((proposal) => this.#fulfil(proposal, envelope, at));
       case "mcp/response":
-        return this.#concerned(envelope).filter((proposal) => answer(proposal, envelope, at));
+        return this.#concerned(envelope).filter((proposal) => this.#answer(proposal, envelope, at));
       case "chat":
         return [
           ...this.#concerned(envelope).filter((proposal) => explain(proposal, envelope)),
@@ -143,9 +138,23 @@ export class Proposals {
     }
   }
 
-  /** Know of what the gateway listed: proposals older than the history that was asked for. */
+  /** Know of what the gateway listed: proposals older than the history that was asked for, and what was missed of others. */
   adopt(listed: Listed[]): void {
-    this.#insert(listed.filter((entry) => !this.all.has(entry.id)).map(recalled));
+    const all = listed.map(recalled);
+    for (const told of all) {
+      const known = this.all.get(told.id);
+      if (known?.proposer === told.proposer) this.#complete(known, told);
+    }
+    this.#insert(all.filter(({ id }) => !this.all.has(id)));
+  }
+
+  #complete(known: Proposal, told: Proposal): void {
+    const unknown = ({ id }: { id: string }): boolean => !this.#about.has(id);
+    const [rejections, fulfilments] = [told.rejections.filter(unknown), told.fulfilments.filter(unknown)];
+    known.rejections.push(...rejections);
+    known.fulfilments.push(...fulfilments);
+    known.withdrawn ??= told.withdrawn;
+    for (const said of [...rejections, ...fulfilments]) this.#remember(said.id, known.id);
   }
 
   /** Know of what another book knows and this one does not. */
@@ -159,6 +168,7 @@ export class Proposals {
     this.all.clear();
     for (const proposal of [...older, ...known].sort((one, other) => one.at - other.at)) this.all.set(proposal.id, proposal);
     for (const proposal of older) {
+      this.#size += proposal.size;
       for (const said of [...proposal.rejections, ...proposal.fulfilments]) this.#remember(said.id, proposal.id);
     }
   }
@@ -167,11 +177,27 @@ export class Proposals {
     const method = textIn(envelope.payload?.method);
     const known = this.all.get(envelope.id);
     if (method === null || (known !== undefined && !isRecalled(known))) return [];
+    if (known !== undefined && known.proposer !== envelope.from) return [];
     const proposal = known ?? fresh(envelope, method, at);
     if (known !== undefined) known.context = envelope.context ?? null;
+    else this.#size += proposal.size;
     this.all.set(envelope.id, proposal);
     this.#shrink();
     return [proposal];
+  }
+
+  /** Only whom the request was sent to can answer it. */
+  #answer(proposal: Proposal, envelope: Envelope, at: number): boolean {
+    const about = proposal.fulfilments.find((said) => envelope.correlation_id?.includes(said.id));
+    if (about === undefined || about.answer !== null) return false;
+    if (about.to.length > 0 && !about.to.includes(envelope.from)) return false;
+    const payload = envelope.payload ?? {};
+    about.answer = { id: envelope.id, by: envelope.from, at, failed: hasFailed(envelope), payload };
+    const size = roughSize(payload);
+    proposal.size += size;
+    this.#size += size;
+    this.#shrink();
+    return true;
   }
 
   #reject(proposal: Proposal, envelope: Envelope, at: number): boolean {
@@ -209,25 +235,17 @@ export class Proposals {
     this.#about.set(about, [...(this.#about.get(about) ?? []), proposal]);
   }
 
-  /** Those that are settled go first, oldest first; then the oldest of whoever has the most: nobody drowns another's. */
   #shrink(): void {
-    if (this.all.size <= KEPT_MAX + SLACK) return;
-    const open = new Map<string, Proposal[]>();
-    for (const proposal of this.all.values()) {
-      if (this.all.size <= KEPT_MAX) return;
-      if (!isOpen(proposal)) this.#drop(proposal);
-      else if (!open.get(proposal.proposer)?.push(proposal)) open.set(proposal.proposer, [proposal]);
-    }
-    while (this.all.size > KEPT_MAX) {
-      const most = [...open.values()].reduce((one, other) => (other.length > one.length ? other : one), []);
-      const oldest = most.shift();
-      if (oldest === undefined) return;
-      this.#drop(oldest);
-    }
+    if (this.all.size <= KEPT_MAX + SLACK && this.#size <= SIZE_MAX) return;
+    const whose = ({ proposer }: Proposal): string => proposer;
+    const isSettled = (proposal: Proposal): boolean => !isOpen(proposal);
+    const keeping = { countMax: KEPT_MAX, sizeMax: SIZE_MAX * 0.9, isSettled, whose };
+    for (const proposal of surplus([...this.all.values()], keeping)) this.#drop(proposal);
   }
 
   #drop(proposal: Proposal): void {
     this.all.delete(proposal.id);
+    this.#size -= proposal.size;
     for (const said of [...proposal.rejections, ...proposal.fulfilments]) this.#about.delete(said.id);
   }
 }
@@ -252,6 +270,7 @@ function fresh(envelope: Envelope, method: string, at: number): Proposal {
     fulfilments: [],
     withdrawn: null,
     remarks: [],
+    size: SIZE_LEAST + roughSize(payload.params),
   };
 }
 
@@ -276,10 +295,11 @@ function recalled(listed: Listed): Proposal {
     exclusive: false,
     rejections: listed.rejections.map(({ id, by, reason }) => ({ id, by, at, reason: reason ?? null, words: [] })),
     fulfilments: listed.fulfilments.map(({ id, by }) => ({
-      id, by, at, to: listed.to, edited: false, changes: [], late: false, answer: null,
+      id, by, at, to: listed.to, edited: null, changes: [], late: false, answer: null,
     })),
     withdrawn: listed.withdrawals.slice(0, 1).map(({ id, reason }) => ({ id, at, reason: reason ?? null }))[0] ?? null,
     remarks: [],
+    size: SIZE_LEAST + roughSize(listed.params),
   };
   recalledOnes.add(proposal);
   return proposal;
@@ -296,17 +316,6 @@ function changesIn(proposal: Proposal, method: string, envelope: Envelope): Diff
 function withdraw(proposal: Proposal, envelope: Envelope, at: number): boolean {
   if (envelope.from !== proposal.proposer || proposal.withdrawn !== null) return false;
   proposal.withdrawn = { id: envelope.id, at, reason: textIn(envelope.payload?.reason)?.slice(0, WORDS_MAX) ?? null };
-  return true;
-}
-
-/** Only whom the request was sent to can answer it. */
-function answer(proposal: Proposal, envelope: Envelope, at: number): boolean {
-  const about = proposal.fulfilments.find((said) => envelope.correlation_id?.includes(said.id));
-  if (about === undefined || about.answer !== null) return false;
-  if (about.to.length > 0 && !about.to.includes(envelope.from)) return false;
-  const payload = envelope.payload ?? {};
-  const failed = payload.error !== undefined || objectIn(payload.result).isError === true;
-  about.answer = { id: envelope.id, by: envelope.from, at, failed, payload };
   return true;
 }
 

@@ -2,7 +2,8 @@
 
 import type { Envelope } from "../envelope";
 import { type Json, type JsonObject, isObject } from "../json";
-import { numberIn, objectIn, textIn } from "./fields";
+import { numberIn, objectIn, roughSize, textIn } from "./fields";
+import { surplus } from "./keeping";
 
 export type AnswerAction = "accept" | "decline" | "cancel";
 
@@ -26,12 +27,16 @@ export interface Question {
   context: string | null;
   at: number;
   end: QuestionEnd | null;
+  /** About how much memory it takes. */
+  size: number;
 }
 
 const METHOD = "elicitation/create";
 const CANCELLED = "notifications/cancelled";
 const KEPT_MAX = 1_000;
 const SLACK = 100;
+const SIZE_MAX = 50_000_000;
+const SIZE_LEAST = 300;
 const UNKNOWN_METHOD = -32601;
 const ACTIONS: readonly Json[] = ["accept", "decline", "cancel"] satisfies AnswerAction[];
 
@@ -43,6 +48,7 @@ export function isQuestion(envelope: Envelope): boolean {
 /** All questions, fed with the space's envelopes in order. */
 export class Questions {
   readonly all = new Map<string, Question>();
+  #size = 0;
 
   get(id: string): Question | undefined {
     return this.all.get(id);
@@ -68,12 +74,14 @@ export class Questions {
     const all = [...this.all.values(), ...older].sort((one, another) => one.at - another.at);
     this.all.clear();
     for (const question of all) this.all.set(question.id, question);
+    for (const { size } of older) this.#size += size;
   }
 
   #ask(envelope: Envelope, at: number): Question[] {
     if (this.all.has(envelope.id)) return [];
     const question = asked(envelope, at);
     this.all.set(envelope.id, question);
+    this.#size += question.size;
     this.#shrink();
     return [question];
   }
@@ -105,19 +113,14 @@ export class Questions {
     return (envelope.correlation_id ?? []).map((id) => this.all.get(id)).filter((found) => found !== undefined);
   }
 
-  /** Those that are over go first; then the oldest of whoever asks the most: nobody drowns another's. */
   #shrink(): void {
-    if (this.all.size <= KEPT_MAX + SLACK) return;
-    const open = new Map<string, Question[]>();
-    for (const question of this.all.values()) {
-      if (this.all.size <= KEPT_MAX) return;
-      if (question.end !== null) this.all.delete(question.id);
-      else if (!open.get(question.asker)?.push(question)) open.set(question.asker, [question]);
-    }
-    while (this.all.size > KEPT_MAX) {
-      const oldest = [...open.values()].reduce((one, other) => (other.length > one.length ? other : one), []).shift();
-      if (oldest === undefined) return;
-      this.all.delete(oldest.id);
+    if (this.all.size <= KEPT_MAX + SLACK && this.#size <= SIZE_MAX) return;
+    const whose = ({ asker }: Question): string => asker;
+    const isSettled = ({ end }: Question): boolean => end !== null;
+    const keeping = { countMax: KEPT_MAX, sizeMax: SIZE_MAX * 0.9, isSettled, whose };
+    for (const { id, size } of surplus([...this.all.values()], keeping)) {
+      this.all.delete(id);
+      this.#size -= size;
     }
   }
 }
@@ -138,6 +141,7 @@ function asked(envelope: Envelope, at: number): Question {
     context: envelope.context ?? null,
     at,
     end: null,
+    size: SIZE_LEAST + roughSize(params),
   };
 }
 

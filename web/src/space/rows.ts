@@ -30,9 +30,13 @@ export class Rows {
   #envelopesMax: number;
   #sizeMax: number;
 
-  constructor(envelopesMax: number, sizeMax: number) {
+  #onGone: (id: string) => void;
+
+  /** `onGone` is told of each envelope that is no longer in `list`: who else keeps it would keep it for ever. */
+  constructor(envelopesMax: number, sizeMax: number, onGone: (id: string) => void = () => undefined) {
     this.#envelopesMax = envelopesMax;
     this.#sizeMax = sizeMax;
+    this.#onGone = onGone;
   }
 
   /** The row that shows this envelope. */
@@ -41,7 +45,7 @@ export class Rows {
   }
 
   add(envelope: Envelope, at: number): Row {
-    const size = 200 + roughSize(envelope.payload);
+    const size = sizeOf(envelope);
     const row: Row = { key: this.#nextKey++, envelope, at, folded: [], version: 0, size };
     this.list.push(row);
     this.#byEnvelope.set(envelope.id, row);
@@ -50,16 +54,12 @@ export class Rows {
   }
 
   fold(row: Row, envelope: Envelope): void {
-    const size = 200 + roughSize(envelope.payload);
+    const size = sizeOf(envelope);
     row.folded.push(envelope);
     row.version += 1;
     row.size += size;
     this.#byEnvelope.set(envelope.id, row);
-    if (row.folded.length > FOLDED_MAX) {
-      const gone = row.folded.shift();
-      if (gone !== undefined) this.#byEnvelope.delete(gone.id);
-      this.envelopes -= 1;
-    }
+    if (row.folded.length > FOLDED_MAX) this.#unfold(row);
     this.#grow(size);
   }
 
@@ -72,6 +72,16 @@ export class Rows {
     return this.#nextKey - 1 - row.key;
   }
 
+  #unfold(row: Row): void {
+    const oldest = row.folded.shift();
+    if (oldest === undefined) return;
+    const size = sizeOf(oldest);
+    row.size -= size;
+    this.#size -= size;
+    this.envelopes -= 1;
+    this.#byEnvelope.delete(oldest.id);
+  }
+
   #grow(size: number): void {
     this.envelopes += 1;
     this.#size += size;
@@ -82,7 +92,10 @@ export class Rows {
       if (this.envelopes <= this.#envelopesMax * 0.9 && this.#size <= this.#sizeMax * 0.9) break;
       const row = this.list[count];
       if (row === undefined) break;
-      for (const { id } of [row.envelope, ...row.folded]) this.#byEnvelope.delete(id);
+      for (const { id } of [row.envelope, ...row.folded]) {
+        this.#byEnvelope.delete(id);
+        this.#onGone(id);
+      }
       this.envelopes -= 1 + row.folded.length;
       this.#size -= row.size;
       count += 1;
@@ -90,4 +103,8 @@ export class Rows {
     this.list = this.list.slice(count);
     this.cut += count;
   }
+}
+
+function sizeOf({ payload }: Envelope): number {
+  return 200 + roughSize(payload);
 }

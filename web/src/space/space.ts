@@ -7,7 +7,7 @@
 import { type Envelope, GATEWAY } from "../envelope";
 import type { Participant as ListedParticipant, Proposal as ListedProposal } from "../http";
 import { Exchanges } from "./exchanges";
-import { textIn } from "./fields";
+import { objectIn, textIn } from "./fields";
 import { Participants } from "./participants";
 import { type Proposal, Proposals, isOpen, toolOf } from "./proposals";
 import { type Question, Questions } from "./questions";
@@ -61,7 +61,7 @@ export class Space {
 
   constructor(limits: Limits = LIMITS) {
     this.#limits = limits;
-    this.rows = new Rows(limits.envelopesMax, limits.sizeMax);
+    this.rows = this.#newRows();
   }
 
   get me(): string {
@@ -79,7 +79,7 @@ export class Space {
         this.#prepend(event.envelopes, event.at);
         break;
       case "frame":
-        this.#frame(event.stream, event.data, event.at);
+        this.streams.frame(event.stream, event.data, event.at);
         break;
       case "participants":
         this.participants.know(event.listed, event.at);
@@ -137,7 +137,7 @@ export class Space {
   /** Whom an approval can be sent to: whom the proposal names, else who offers the tool. */
   targetsOf(proposal: Proposal): string[] {
     if (proposal.to.length > 0) return proposal.to;
-    const tool = proposal.method === "tools/call" ? textIn(proposal.params.name) : null;
+    const tool = toolOf(proposal);
     return tool === null ? [] : this.tools.offering(tool).map((offered) => offered.participant);
   }
 
@@ -174,7 +174,8 @@ export class Space {
       case "chat":
         return this.#chat(envelope, at);
       case "stream":
-        return this.#stream(envelope, at);
+        this.streams.apply(envelope, at);
+        return null;
       case "system":
         if (envelope.kind === "system/presence" && envelope.from === GATEWAY) this.#presence(envelope, at);
         return null;
@@ -217,21 +218,19 @@ export class Space {
     return this.rows.of(chat.envelope.id) ?? null;
   }
 
-  #stream(envelope: Envelope, at: number): Row | null {
-    this.streams.apply(envelope, at);
-    return null;
-  }
-
   #presence(envelope: Envelope, at: number): void {
-    const participant = envelope.payload?.participant;
-    const id = typeof participant === "object" && participant !== null && !Array.isArray(participant) ? textIn(participant.id) : null;
+    const id = textIn(objectIn(envelope.payload?.participant).id);
     if (id === null) return;
     if (envelope.payload?.event === "leave") this.reasonings.left(id, at);
     else this.tools.outdated(id); // it may have been started anew, as something else
   }
 
-  #frame(id: string, data: string | Uint8Array, at: number): void {
-    this.streams.frame(id, data, at);
+  #newRows(): Rows {
+    return new Rows(this.#limits.envelopesMax, this.#limits.sizeMax, (id) => {
+      this.exchanges.forget(id);
+      this.reasonings.forget(id);
+      this.chats.forget(id);
+    });
   }
 
   /** What came before is told again from the start: pairs may lie on both sides of where we began. */
@@ -248,7 +247,7 @@ export class Space {
     this.exchanges = new Exchanges();
     this.reasonings = new Reasonings();
     this.chats = new Chats();
-    this.rows = new Rows(this.#limits.envelopesMax, this.#limits.sizeMax);
+    this.rows = this.#newRows();
     for (const one of [...before, ...kept]) this.#tell(one.envelope, one.at);
     this.proposals.take(listed);
     this.questions.take(asked);

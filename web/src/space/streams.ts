@@ -50,6 +50,7 @@ export class Streams {
     if (envelope.kind === "stream/open" && envelope.from === GATEWAY) {
       const stream = this.#open(payload, envelope.to?.[0] ?? "", at);
       if (stream !== null) this.#opened.set(envelope.id, stream.id);
+      if (this.#opened.size > KEPT_MAX) this.#opened.delete(this.#opened.keys().next().value ?? "");
       return stream;
     }
     const named = textIn(payload.stream_id) ?? this.#opened.get(envelope.correlation_id?.[0] ?? "") ?? "";

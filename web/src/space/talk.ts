@@ -9,12 +9,15 @@ export interface Reasoning {
   thoughts: Envelope[];
   /** More were thought than are kept. */
   thoughtsInAll: number;
+  /** When its last step came. */
+  heardAt: number;
   conclusion: Envelope | null;
   cancel: Envelope | null;
   endedAt: number | null;
 }
 
 const THOUGHTS_MAX = 500;
+const SHORTLY_MS = 60_000;
 const REASONINGS_MAX = 2_000;
 const CHATS_MAX = 100_000;
 const UNSETTLED_MAX = 500;
@@ -30,16 +33,20 @@ export class Reasonings {
     return [...this.#all.values()].filter((reasoning) => reasoning.endedAt === null);
   }
 
+  forget(id: string): void {
+    this.#all.delete(id);
+  }
+
   /** The one that a context lies in, by its first step: `start-id/step`. */
   within(context: string | null | undefined): Reasoning | undefined {
     return context == null ? undefined : (this.#all.get(context) ?? this.#all.get(context.split("/", 1)[0] ?? ""));
   }
 
-  /** The last that somebody began before a moment, and not long before. */
-  before(who: string, at: number, within = 600_000): Reasoning | undefined {
+  /** The last that somebody had begun by a moment, if anything was thought in it shortly before: what is older is about something else. */
+  before(who: string, at: number): Reasoning | undefined {
     let found: Reasoning | undefined;
     for (const one of this.#all.values()) {
-      if (one.start.from === who && one.at <= at && one.at >= at - within) found = one;
+      if (one.start.from === who && one.at <= at && one.heardAt >= at - SHORTLY_MS) found = one;
     }
     return found;
   }
@@ -55,8 +62,10 @@ export class Reasonings {
       return null; // nobody thinks for another
     } else if (envelope.kind === "reasoning/conclusion") {
       reasoning.conclusion ??= envelope;
+      reasoning.heardAt = at;
     } else {
       reasoning.thoughts.push(envelope);
+      reasoning.heardAt = at;
       reasoning.thoughtsInAll += 1;
       if (reasoning.thoughts.length > THOUGHTS_MAX) reasoning.thoughts.shift();
       return reasoning;
@@ -74,7 +83,7 @@ export class Reasonings {
 
   #begin(envelope: Envelope, at: number): Reasoning {
     const reasoning: Reasoning = {
-      start: envelope, at, thoughts: [], thoughtsInAll: 0, conclusion: null, cancel: null, endedAt: null,
+      start: envelope, at, thoughts: [], thoughtsInAll: 0, heardAt: at, conclusion: null, cancel: null, endedAt: null,
     };
     this.#all.set(envelope.id, reasoning);
     if (this.#all.size > REASONINGS_MAX) this.#all.delete(this.#all.keys().next().value ?? "");
@@ -97,6 +106,11 @@ export class Chats {
 
   get(id: string): Chat | undefined {
     return this.#all.get(id);
+  }
+
+  forget(id: string): void {
+    this.#all.delete(id);
+    this.#unsettled.delete(id);
   }
 
   /** What others said to me or to all, neither acknowledged by me nor cancelled; oldest first. */
@@ -133,8 +147,13 @@ export class Chats {
 
   #waits({ envelope, acknowledged, cancelled }: Chat): boolean {
     if (envelope.from === this.me || cancelled !== null || acknowledged.has(this.me)) return false;
-    return envelope.to === undefined || envelope.to.length === 0 || envelope.to.includes(this.me);
+    return (envelope.to ?? []).length === 0 || envelope.to?.includes(this.me) === true;
   }
+}
+
+/** Said to nobody by name. */
+export function isToAll({ envelope }: Chat): boolean {
+  return (envelope.to ?? []).length === 0;
 }
 
 function isHeard({ envelope, acknowledged }: Chat): boolean {

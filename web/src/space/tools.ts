@@ -47,7 +47,7 @@ export class Tools {
   #stale = new Set<string>();
   /** Proposal -> the tools that it would use. */
   #noted = new Map<string, Noted[]>();
-  #unseen = new Map<string, Noted[]>();
+  #unseen = new Map<string, Set<Noted>>();
 
   get(participant: string, name: string): Tool | undefined {
     return this.#all.get(participant)?.get(name);
@@ -95,13 +95,15 @@ export class Tools {
   note(proposal: string, targets: string[], name: string): void {
     if (this.#noted.has(proposal)) return;
     const whose = targets.length > 0 ? targets : this.offering(name).map(({ participant }) => participant);
-    const noted = whose.slice(0, TARGETS_MAX).map((participant) => ({ participant, name, tool: this.get(participant, name) ?? null }));
+    const noted = whose
+      .slice(0, TARGETS_MAX)
+      .map((participant) => ({ participant, name, tool: this.get(participant, name) ?? null }));
     this.#noted.set(proposal, noted);
     for (const one of noted.filter(({ tool }) => tool === null)) {
-      if (!this.#unseen.get(one.participant)?.push(one)) this.#unseen.set(one.participant, [one]);
+      this.#unseen.set(one.participant, (this.#unseen.get(one.participant) ?? new Set()).add(one));
     }
-    const [oldest] = this.#noted.keys();
-    if (this.#noted.size > NOTED_MAX && oldest !== undefined) this.#noted.delete(oldest);
+    const [oldest] = this.#noted;
+    if (this.#noted.size > NOTED_MAX && oldest !== undefined) this.#forget(...oldest);
   }
 
   /** What a tool was when it was proposed to use it (or first seen after that), where it is something else now. */
@@ -121,9 +123,20 @@ export class Tools {
   }
 
   #see(participant: string, tools: Map<string, Tool>): void {
-    const unseen = this.#unseen.get(participant) ?? [];
-    for (const one of unseen) one.tool = tools.get(one.name) ?? null;
-    this.#unseen.set(participant, unseen.filter(({ tool }) => tool === null).slice(-NOTED_MAX));
+    for (const one of this.#unseen.get(participant) ?? []) {
+      one.tool = tools.get(one.name) ?? null;
+      if (one.tool !== null) this.#seen(one);
+    }
+  }
+
+  #forget(proposal: string, noted: Noted[]): void {
+    this.#noted.delete(proposal);
+    for (const one of noted) this.#seen(one);
+  }
+
+  #seen(one: Noted): void {
+    const unseen = this.#unseen.get(one.participant);
+    if (unseen?.delete(one) === true && unseen.size === 0) this.#unseen.delete(one.participant);
   }
 }
 

@@ -1,6 +1,6 @@
 /** PURE. Capabilities in words that a person understands. */
 
-import { type Json, type JsonObject, isObject } from "../json";
+import { type Json, type JsonObject, isObject, own } from "../json";
 import { objectIn, textIn } from "./fields";
 
 /** How far one goes: for the colour, and for what comes first. */
@@ -82,12 +82,13 @@ function operation(kind: string, capability: JsonObject, limits: string[]): Said
   const method = payload.method === undefined ? null : said(payload.method);
   if (method === null) return { weight, words: `${verb} anything of anyone`, limits: withPayload(capability, limits) };
   if (method.startsWith("notifications/")) return { weight: "talk", words: `Tell news (${method})`, limits };
-  const [any, named] = METHODS[method] ?? [method, method];
+  const [any, named] = own(METHODS, method) ?? [method, method];
   const name = params.name ?? params.uri ?? params.ref;
   for (const [key, value] of Object.entries(params)) {
     if (key !== "name" && key !== "uri" && key !== "ref") limits.push(`only with ${key} ${said(value)}`);
   }
-  return { weight: method.endsWith("/list") ? "talk" : weight, words: `${verb} ${name === undefined ? any : `${named} ${said(name)}`}`, limits };
+  const words = `${verb} ${name === undefined ? any : `${named} ${said(name)}`}`;
+  return { weight: method.endsWith("/list") ? "talk" : weight, words, limits };
 }
 
 function withPayload(capability: JsonObject, limits: string[]): string[] {
