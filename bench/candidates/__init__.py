@@ -18,8 +18,14 @@ __all__ = ["CANDIDATES", "FLOOR_C", "MEW", "MEW_EPHEMERAL", "Candidate"]
 
 
 SLOW = {
-    f"fan-out-{members}-4k": "with 4 KB the slower ones are measured at 50 receivers only, to keep the run short"
-    for members in (10, 200, 1000)
+    **{
+        f"fan-out-{members}-4k": "with 4 KB the slower ones are measured at 50 receivers only, to keep the run short"
+        for members in (10, 200, 1000)
+    },
+    **{
+        f"one-at-a-time-{members}": "the slower ones are measured at 50 receivers only, to keep the run short"
+        for members in (10, 200)
+    },
 }
 
 
