@@ -1,7 +1,6 @@
 """Options of the whole suite."""
 
 import gc
-import os
 import signal
 
 import pytest
@@ -27,9 +26,3 @@ def pytest_collection_finish() -> None:
     """What thousands of tests are made of stays: to go through it again stopped them for half a second each time."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Most tests wait half of their time: three at once keep two processors busy."""
-    return 3 * (os.cpu_count() or 1) // 2

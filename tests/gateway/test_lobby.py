@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TypeAlias
 
 import pytest
@@ -51,12 +51,18 @@ async def opened() -> AsyncIterator[Callable[[Lobby], Awaitable[Open]]]:
 
             async def connect(address: str = "127.0.0.1") -> Stream:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
-                stack.callback(writer.close)
+                stack.push_async_callback(_closed, writer)
                 return reader, writer
 
             return connect
 
         yield serve
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def answered(connection: Stream, request: bytes = GET) -> bool:

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import struct
 import tracemalloc
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 from tests.gateway.served import Caller, Served
 
@@ -35,9 +36,16 @@ def chat(who: str, text: str) -> bytes:
     )
 
 
-async def connect(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+@asynccontextmanager
+async def connected(served: Served) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     host, port = served.gateway.url.removeprefix("http://").split(":")
-    return await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 async def connections(anyone: Caller) -> int:
@@ -48,42 +56,38 @@ async def connections(anyone: Caller) -> int:
 
 async def test_who_says_goodbye_with_the_handshake_is_not_kept_as_a_guest(served: Served) -> None:
     for _ in range(3):
-        reader, writer = await connect(served)
-        writer.write(handshake("/ws?space=demo", "t-bot") + frame(CLOSE, struct.pack("!H", 1000)))
-        answer = await asyncio.wait_for(reader.read(), 5)
-        assert answer.endswith(b"\x88\x02\x03\xe8"), answer
-        writer.close()
+        async with connected(served) as (reader, writer):
+            writer.write(handshake("/ws?space=demo", "t-bot") + frame(CLOSE, struct.pack("!H", 1000)))
+            answer = await asyncio.wait_for(reader.read(), 5)
+            assert answer.endswith(b"\x88\x02\x03\xe8"), answer
     assert await connections(served.ann) == 0
     async with await served.ann.connect():
         assert await connections(served.ann) == 1
 
 
 async def test_what_is_said_with_the_handshake_and_before_a_goodbye_is_heard(served: Served) -> None:
-    async with await served.ann.connect() as ann:
-        reader, writer = await connect(served)
+    async with await served.ann.connect() as ann, connected(served) as (reader, writer):
         said = [frame(TEXT, chat("bot", f"{number}")) for number in range(3)]
         goodbye = frame(CLOSE, struct.pack("!H", 1000))
         writer.write(handshake("/ws?space=demo", "t-bot") + b"".join(said) + goodbye)
         answer = await asyncio.wait_for(reader.read(), 5)
         assert answer.endswith(b"\x88\x02\x03\xe8"), answer
-        writer.close()
         seen = [(await ann.receive_json(timeout=5))["payload"] for _ in range(6)]
     told = [payload.get("event") or payload["text"] for payload in seen]
     assert told == ["join", "join", "0", "1", "2", "leave"]  # ann's own join is the first
 
 
 async def test_what_comes_after_a_join_that_was_refused_fills_no_memory(served: Served) -> None:
-    reader, writer = await connect(served)
-    endless = bytes((BINARY, 0xFF)) + struct.pack("!Q", 1 << 39) + bytes(4)
-    writer.write(handshake("/") + frame(TEXT, b'{"type":"join","space":"demo","token":"none"}') + endless)
-    await asyncio.wait_for(reader.readuntil(b"\r\n\r\n\x88"), 5)
-    tracemalloc.start()
-    try:
-        with suppress(ConnectionError):  # it is cut off after a while
-            for _ in range(256):
-                writer.write(bytes(1 << 18))
-                await asyncio.wait_for(writer.drain(), 5)
-        assert tracemalloc.get_traced_memory()[1] < 16 << 20
-    finally:
-        tracemalloc.stop()
-        writer.transport.abort()
+    async with connected(served) as (reader, writer):
+        endless = bytes((BINARY, 0xFF)) + struct.pack("!Q", 1 << 39) + bytes(4)
+        writer.write(handshake("/") + frame(TEXT, b'{"type":"join","space":"demo","token":"none"}') + endless)
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n\x88"), 5)
+        tracemalloc.start()
+        try:
+            with suppress(ConnectionError):  # it is cut off after a while
+                for _ in range(256):
+                    writer.write(bytes(1 << 18))
+                    await asyncio.wait_for(writer.drain(), 5)
+            assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        finally:
+            tracemalloc.stop()
