@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.bridge.servers import raw
+from tests.processes import until_gone
 
 import mew
 from mew.client.client import Client
@@ -147,8 +147,7 @@ async def test_a_termination_leaves_no_process_of_the_server(space: Space) -> No
     assert code == 0
     assert "tool | raw is here" in said
     assert not [name for name in found["environment"] if name.startswith("MEW_")]
-    assert not _is_running(pids["mine"])
-    assert not _is_running(pids["pid"])
+    await until_gone(pids["mine"], pids["pid"])
 
 
 async def test_a_bridge_that_is_killed_takes_its_server_along(space: Space) -> None:
@@ -157,21 +156,7 @@ async def test_a_bridge_that_is_killed_takes_its_server_along(space: Space) -> N
             await here(ann)
             server = (await ann.request("tool", "tools/call", {"name": "environment"}))["pid"]
             bridging.process.kill()
-            await asyncio.to_thread(_until_gone, server)
-
-
-def _until_gone(pid: int) -> None:
-    deadline_s = time.monotonic() + _WAIT_S
-    while _is_running(pid):
-        assert time.monotonic() < deadline_s, f"{pid} still runs"
-        time.sleep(0.01)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
+            await until_gone(server)
 
 
 def test_a_server_that_fails_at_once_is_said_in_a_sentence(space: Space) -> None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any
 
 import jwt
@@ -17,11 +18,16 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER = ec.generate_private_key(ec.SECP256R1())
 
 
+def at(now: int, value: Any) -> Any:
+    """A claim as it is written: a `timedelta` counts from now, not from when the tests were collected."""
+    return now + int(value.total_seconds()) if isinstance(value, timedelta) else value
+
+
 def token(key: ec.EllipticCurvePrivateKey = KEY, **claims: Any) -> str:
     now = int(time.time())
     said = {"iss": "https://issuer.example", "aud": "mew", "exp": now + 60, "iat": now, **claims}
     made = jwt.encode(
-        {name: value for name, value in said.items() if value is not ...},
+        {name: at(now, value) for name, value in said.items() if value is not ...},
         key,
         algorithm="ES256",
         headers={"kid": "k1"},
@@ -116,8 +122,8 @@ async def test_a_jwt_comes_as_a_subprotocol_or_in_a_join_too(door: Door) -> None
     ("key", "claims"),
     [
         pytest.param(OTHER, {}, id="another's signature"),
-        pytest.param(KEY, {"exp": int(time.time()) - 5}, id="expired"),
-        pytest.param(KEY, {"nbf": int(time.time()) + 600}, id="not yet"),
+        pytest.param(KEY, {"exp": timedelta(seconds=-5)}, id="expired"),
+        pytest.param(KEY, {"nbf": timedelta(minutes=10)}, id="not yet"),
         pytest.param(KEY, {"iss": "https://else.example"}, id="another issuer"),
         pytest.param(KEY, {"aud": "else"}, id="another audience"),
         pytest.param(KEY, {"sub": "gateway"}, id="a reserved name"),

@@ -5,6 +5,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,17 @@ def key_set(*keys: dict[str, Any]) -> str:
     return json.dumps({"keys": keys})
 
 
+def at(now: int, value: Any) -> Any:
+    """A claim as it is written: a `timedelta` counts from now, not from when the tests were collected."""
+    return now + int(value.total_seconds()) if isinstance(value, timedelta) else value
+
+
 def signed(
     claims: Mapping[str, Any] = {}, *, algorithm: str = "ES256", number: int = 0, kid: str | None = "k"
 ) -> str:
     now = int(time.time())
     usual = {"iss": ISSUER, "aud": "mew", "sub": "ann", "exp": now + 600, "iat": now}
-    content = {key: value for key, value in {**usual, **claims}.items() if value is not None}
+    content = {name: at(now, value) for name, value in {**usual, **claims}.items() if value is not None}
     headers = {"kid": kid} if kid is not None else None
     return jwt.encode(content, private_key(algorithm, number), algorithm=algorithm, headers=headers)
 
@@ -100,9 +106,9 @@ async def test_a_token_signed_with_a_key_of_the_issuer_says_who_one_is(
         {"aud": "other"},
         {"aud": None},
         {"exp": None},
-        pytest.param({"exp": int(time.time()) - 60}, id="expired"),
+        pytest.param({"exp": timedelta(minutes=-1)}, id="expired"),
         {"exp": "soon"},
-        pytest.param({"nbf": int(time.time()) + 600}, id="not yet"),
+        pytest.param({"nbf": timedelta(minutes=10)}, id="not yet"),
         {"sub": None},
         {"sub": 7},
         {"sub": "system"},

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.processes import until_gone
 
 from mew.supervise import keeper as keeping
 from mew.supervise.guarding import Guard
@@ -54,21 +55,6 @@ async def kept(
 
 def written(folder: Path) -> list[str]:
     return (folder / "logs" / "it.log").read_text().splitlines()
-
-
-async def until_gone(*pids: int) -> None:
-    """A kill takes its time."""
-    async with asyncio.timeout(SOON_S):
-        while any(map(is_alive, pids)):  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.01)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 async def test_who_fails_is_started_again_and_its_log_goes_on(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A server as a process: what passes to it, what it writes, and that nothing of it is left."""
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from mcp.client.stdio import get_default_environment
 from tests.bridge.servers import raw
+from tests.processes import is_running, until_gone
 
 from mew.bridge.into.bridge import Bridge
 from mew.bridge.into.failures import ServerUnavailable
@@ -45,14 +45,6 @@ async def served(server: Command, said: list[str] | None = None) -> AsyncIterato
 
 async def call(ann: Client, tool: str, **arguments: Any) -> Any:
     return await ann.request("files", "tools/call", {"name": tool, "arguments": arguments}, timeout_s=20)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 async def test_what_it_answers_is_the_same_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,16 +106,14 @@ async def test_its_children_go_with_it() -> None:
     async with served(command()) as ann:
         pids = await call(ann, "child")
         assert is_running(pids["pid"])
-    assert not is_running(pids["mine"])
-    assert not is_running(pids["pid"])
+    await until_gone(pids["mine"], pids["pid"])
 
 
 @pytest.mark.slow
 async def test_one_that_does_not_want_to_go_is_killed() -> None:
     async with served(command("--ignore-eof")) as ann:
         pids = await call(ann, "child")
-    assert not is_running(pids["mine"])
-    assert not is_running(pids["pid"])
+    await until_gone(pids["mine"], pids["pid"])
 
 
 async def test_one_that_goes_at_a_word_it_does_not_know_is_met_with_initialize() -> None:
