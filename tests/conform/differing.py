@@ -14,14 +14,14 @@ from msgspec.structs import replace as struct_replace
 from mew.gateway import room, socket
 from mew.gateway.guard import Denied
 from mew.gateway.outbox import Outboxes
-from mew.gateway.recovery import record_of
+from mew.gateway.pages import Record
 from mew.gateway.relay import Relay
 from mew.gateway.room import Room
 from mew.gateway.socket import SocketDoor
 from mew.gateway.websocket import text_frame
 from mew.gateway.wire import Upgrade
 from mew.protocol.codec import encode, fields_in
-from mew.protocol.envelope import EnvelopeId
+from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, Nothing
@@ -62,13 +62,12 @@ DELAY_S: Final = 0.001
 # What it says, and to whom.
 
 
-def no_echo(right: Any, self: Room, entry: Any, decision: Deliver) -> None:
+def no_echo(right: Any, self: Room, record: Record) -> None:
     """What one says is not shown to oneself, unless one is addressed."""
-    sender, only = decision.envelope.sender, decision.only
-    own = self.space.connections_of((sender,)) if sender not in decision.envelope.to else ()  # type: ignore[arg-type]
+    sender, only = ParticipantId(record.sender), record.only
+    own = self.space.connections_of((sender,)) if sender not in record.envelope.to else ()
     members = self.space.state.connections.items()
     others = [one for one, who in members if one not in own and (only is None or who in only)]
-    record = record_of(entry, decision)
     self.history.append(record)
     self._outboxes.to(others, text_frame(record.raw))
 
@@ -209,12 +208,12 @@ async def closed_not_denied(right: Any, self: SocketDoor, request: web.Request) 
     return upgrade
 
 
-def disconnecting(right: Any, self: Room, entry: Any, decision: Deliver) -> None:
+def disconnecting(right: Any, self: Room, record: Record) -> None:
     """Who is shut down is disconnected."""
-    right(self, entry, decision)
-    if decision.envelope.kind == Kind.SHUTDOWN:
+    right(self, record)
+    if record.kind == Kind.SHUTDOWN:
         self.flush()
-        for guest in [one for one in self.guests.values() if one.who in decision.envelope.to]:
+        for guest in [one for one in self.guests.values() if one.who in record.envelope.to]:
             guest.close(CloseCode.SHUTDOWN, "you were shut down")
 
 

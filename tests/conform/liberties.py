@@ -135,7 +135,7 @@ class Liberty(NamedTuple):
 
 LIBERTIES: Final[dict[str, Liberty]] = {
     "does not echo": Liberty(
-        (wrapping(Room, "_deliver", no_echo),),
+        (wrapping(Room, "_show", no_echo),),
         breaks=frozenset({"delivery.one-stream"}),
     ),
     "says little in its errors": Liberty(
@@ -238,7 +238,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     ),
     "disconnects who is shut down, takes grants back at a restart, and takes nothing over HTTP": Liberty(
         (
-            wrapping(Room, "_deliver", disconnecting),
+            wrapping(Room, "_show", disconnecting),
             grants_end_at_a_restart,
             replaced(HttpDoor, "_post_message", not_there),
         ),
@@ -255,7 +255,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     ),
     "does much of this at once": Liberty(
         (
-            wrapping(Room, "_deliver", no_echo),
+            wrapping(Room, "_show", no_echo),
             wrapping(answers, "error", no_cause),
             wrapping(Room, "_refuse", cutting_off),
             wrapping(invitations, "text_frame", no_token),

@@ -113,37 +113,45 @@ async def test_those_of_one_turn_come_together(log: Log) -> None:
     assert list(await anext(follower)) == entries(4, 5)
 
 
-async def test_what_is_appended_while_held_comes_once_and_in_order(log: Log) -> None:
-    seen: list[Entry] = []
+async def test_what_has_its_place_at_once_comes_between_those_that_are_yielded(log: Log) -> None:
+    seen: list[int] = []
 
     async def follow() -> None:
         async for batch in log.follow(0):
-            seen.extend(batch)
+            seen.extend(entry.seq for entry in batch)
+
+    def place() -> None:
+        seq = log.place()
+        if seq is None:
+            append(log, 0)
+        else:
+            seen.append(seq)
 
     async with asyncio.TaskGroup() as following:
         following.create_task(follow())
-        for n in range(0, 40, 4):
-            append(log, n + 1)
-            for _ in range(n % 3):
-                await asyncio.sleep(0)
-            log.hold()
-            append(log, n + 2, n + 3)
-            seen += log.release()
-            append(log, n + 4)
+        for n in range(40):
+            place()
+            if n % 4 == 0:
+                append(log, n)
+                place()
             for _ in range(n % 5):
                 await asyncio.sleep(0)
         log.close()
-    assert seen == entries(*range(1, 41))
+    assert seen == list(range(1, 61))
 
 
-async def test_nothing_is_left_behind_where_nothing_was_appended_while_held(log: Log) -> None:
+async def test_nothing_has_its_place_at_once_behind_what_is_not_yielded_yet_or_after_the_end(
+    log: Log,
+) -> None:
+    assert log.place() is None, "nobody follows"
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(read(log, 1))
         await asyncio.sleep(0)
-        log.hold()
-        assert list(log.release()) == []
         append(log, 1)
+        assert log.place() is None
     assert following.result() == entries(1)
+    log.close()
+    assert log.place() is None
 
 
 async def test_a_batch_that_was_yielded_does_not_grow(log: Log) -> None:

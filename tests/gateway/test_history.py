@@ -11,6 +11,7 @@ from mew.gateway.correlations import Correlations
 from mew.gateway.history import History
 from mew.gateway.pages import PAGE_BYTES_MAX, Page, Query, Record
 from mew.protocol.capability import Capability
+from mew.protocol.codec import encode
 from mew.protocol.envelope import PROTOCOL, Envelope, EnvelopeId, ParticipantId
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,10 +25,11 @@ def record(
     kind: str = "chat",
     about: tuple[str, ...] = (),
     only: tuple[ParticipantId, ...] | None = None,
-    raw: bytes = b"{}",
+    raw: bytes | None = None,
 ) -> Record:
     envelope = Envelope(protocol=PROTOCOL, id=f"e{number}", sender=sender, kind=kind, correlation_id=about)
-    return Record(START + timedelta(seconds=number), envelope, raw, only, number + 1)
+    at = START + timedelta(seconds=number)
+    return Record.of(envelope, encode(envelope) if raw is None else raw, at=at, only=only, seq=number + 1)
 
 
 def history_of(*records: Record, envelopes_max: int = 100, bytes_max: int = 1 << 30) -> History:
@@ -38,12 +40,12 @@ def history_of(*records: Record, envelopes_max: int = 100, bytes_max: int = 1 <<
 
 
 def ids(page: Page) -> list[str]:
-    return [each.envelope.id for each in page.records]
+    return [each.id for each in page.records]
 
 
 def test_the_oldest_go_first_when_there_are_too_many_or_too_large() -> None:
     many = history_of(*(record(n) for n in range(5)), envelopes_max=3)
-    assert [each.envelope.id for each in many] == ["e2", "e3", "e4"]
+    assert [each.id for each in many] == ["e2", "e3", "e4"]
     large = history_of(*(record(n, raw=b"x" * 10) for n in range(5)), bytes_max=25)
     assert (len(large), large.bytes) == (2, 20)
     assert not large.knows("e2")
@@ -54,14 +56,14 @@ def test_the_oldest_go_first_when_there_are_too_many_or_too_large() -> None:
 def test_a_range_of_numbers_is_what_a_list_would_give(count: int, kept: int, first: int, end: int) -> None:
     history = history_of(*(record(n) for n in range(count)), envelopes_max=kept)
     expected = [n for n in range(max(0, count - kept), count) if first <= n < end]
-    assert [each.envelope.id for each in history.between(first, end)] == [f"e{n}" for n in expected]
+    assert [each.id for each in history.between(first, end)] == [f"e{n}" for n in expected]
 
 
 def test_after_an_envelope_come_those_after_it_and_all_when_it_is_gone() -> None:
     history = history_of(*(record(n) for n in range(5)), envelopes_max=3)
-    assert [each.envelope.id for each in history.after(EnvelopeId("e3"))] == ["e4"]
-    assert [each.envelope.id for each in history.after(EnvelopeId("e0"))] == ["e2", "e3", "e4"]
-    assert [each.envelope.id for each in history.after(None)] == ["e2", "e3", "e4"]
+    assert [each.id for each in history.after(EnvelopeId("e3"))] == ["e4"]
+    assert [each.id for each in history.after(EnvelopeId("e0"))] == ["e2", "e3", "e4"]
+    assert [each.id for each in history.after(None)] == ["e2", "e3", "e4"]
 
 
 def test_cursors_give_page_after_page_in_both_directions() -> None:
@@ -179,7 +181,7 @@ def test_a_second_question_about_correlation_costs_little(monkeypatch: pytest.Mo
     added: list[int] = []
     add = Correlations.add
 
-    def counted(self: Correlations, envelopes: Iterable[Envelope]) -> None:
+    def counted(self: Correlations, envelopes: Iterable[tuple[str, tuple[str, ...]]]) -> None:
         envelopes = list(envelopes)
         added.append(len(envelopes))
         add(self, envelopes)

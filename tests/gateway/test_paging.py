@@ -16,6 +16,7 @@ from mew.gateway.pages import Query, Record
 from mew.gateway.places import Place, cursor, place_in
 from mew.log.base import Keep
 from mew.log.opening import FILE
+from mew.protocol.codec import encode
 from mew.protocol.envelope import PROTOCOL, Envelope, ParticipantId
 from mew.space import Rules
 
@@ -59,7 +60,7 @@ async def test_who_reads_messages_goes_on_by_place(serve: Serve) -> None:
 
 def several(number: int, seq: int) -> Record:
     envelope = Envelope(protocol=PROTOCOL, id=f"e{number}", sender="ann", kind="chat")
-    return Record(START + timedelta(seconds=seq), envelope, b"{}", None, seq)
+    return Record.of(envelope, encode(envelope), at=START + timedelta(seconds=seq), seq=seq)
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
@@ -73,7 +74,7 @@ def test_a_place_within_what_one_entry_showed_is_found_when_some_of_that_is_gone
     query = Query(who=ANN, limit=1, newest_first=newest_first)
     for _ in range(20):
         page = history.select(query)
-        found += [record.envelope.id for record in page.records]
+        found += [record.id for record in page.records]
         if page.next is None:
             break
         query = replace(query, **{"before" if newest_first else "after": page.next})

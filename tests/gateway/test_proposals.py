@@ -20,7 +20,7 @@ def shown(id: str, sender: str, kind: str, *about: str, payload: Any = None) -> 
     envelope = Envelope(
         protocol=PROTOCOL, id=id, sender=sender, kind=kind, correlation_id=about, payload=Raw(raw)
     )
-    return Record(AT, envelope, encode(envelope), None)
+    return Record.of(envelope, encode(envelope), at=AT)
 
 
 PROPOSED = shown(
@@ -78,7 +78,7 @@ def test_its_parameters_are_told_as_they_came() -> None:
     (proposal,) = proposals([shown("p", "bot", "mcp/proposal", payload=payload)], limit=1).proposals
     assert (proposal.method, proposal.params) == ("m", Raw(b'{"n": 1.10,  "a": 1, "a": [1e2]}'))
     bare = Envelope(protocol=PROTOCOL, id="p", sender="bot", kind="mcp/proposal")
-    (proposal,) = proposals([Record(AT, bare, encode(bare), None)], limit=1).proposals
+    (proposal,) = proposals([Record.of(bare, encode(bare), at=AT)], limit=1).proposals
     assert (proposal.method, proposal.params) == (UNSET, UNSET)
 
 

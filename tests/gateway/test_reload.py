@@ -28,6 +28,12 @@ class Broken:
         self.state = space.state
         self.seq = space.seq
 
+    def is_plain(self, envelope: object, connection: object) -> bool:
+        return True
+
+    def take_plain(self, seq: int, envelope: object) -> None:
+        raise AssertionError("a bug")
+
     def apply(self, entry: object) -> None:
         raise AssertionError("a bug")
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from mew.protocol.envelope import Envelope
-
 __all__ = ["LINKS_MAX", "Chain", "Correlations"]
 
 LINKS_MAX: Final = 100_000
@@ -46,11 +44,12 @@ class Correlations:
             self._first += 1
         self._first = max(self._first, number)
 
-    def add(self, envelopes: Iterable[Envelope]) -> None:
+    def add(self, envelopes: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+        """The next ones: the id of each and those it names."""
         mentions = self._mentions
-        for number, envelope in enumerate(envelopes, self.end):
-            self._kept[number] = (envelope.id, envelope.correlation_id)
-            for mentioned in _mentioned(envelope.id, envelope.correlation_id):
+        for number, (own, named) in enumerate(envelopes, self.end):
+            self._kept[number] = (own, named)
+            for mentioned in _mentioned(own, named):
                 numbers = mentions.setdefault(mentioned, number)  # no list for the many that occur once
                 if isinstance(numbers, list):
                     numbers.append(number)

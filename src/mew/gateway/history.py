@@ -186,14 +186,14 @@ class History:
         """What hangs together with these here, as far as it was for `who`."""
         index = self._correlations
         index.drop_before(self._first)
-        index.add(record.envelope for record in self.between(index.end, self.end))
+        index.add((record.id, record.refers_to) for record in self.between(index.end, self.end))
         records = list(self._records)
         return index.chain(ids, lambda number: records[number - self._first].is_for(who))
 
     def _number(self, envelope_id: str) -> int | None:
         """Its number, searched from the newest on: who asks has mostly seen all but the last few."""
         for back, record in enumerate(reversed(self._records), 1):
-            if record.envelope.id == envelope_id:
+            if record.id == envelope_id:
                 return self.end - back
         return None
 
@@ -217,5 +217,4 @@ def _entry(record: Record) -> int:
 
 
 def _weight(record: Record) -> int:
-    names = len(record.envelope.to) + len(record.envelope.correlation_id)
-    return len(record.raw) + _NAME_BYTES * names if names else len(record.raw)
+    return len(record.raw) + _NAME_BYTES * record.names

@@ -21,19 +21,16 @@ _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
 class Inbox:
     """The messages of this turn, in the order they came."""
 
-    __slots__ = ("_begin", "_end", "_loop", "_messages", "_take")
+    __slots__ = ("_end", "_loop", "_messages", "_take")
 
     def __init__(
         self,
-        begin: Callable[[], None],
         take: Callable[[Guest, int, bytes], None],
         end: Callable[[], None],
     ) -> None:
-        """`take` is handed the messages one by one, each with its opcode; before and after those of a turn the others
-        are called."""
+        """`take` is handed the messages one by one, each with its opcode; `end` is called after those of a turn."""
         self._loop = asyncio.get_running_loop()
         self._messages: list[tuple[Guest, int, bytes]] = []
-        self._begin = begin
         self._take = take
         self._end = end
 
@@ -48,7 +45,6 @@ class Inbox:
         if not messages:
             return
         take = self._take
-        self._begin()
         try:
             for guest, opcode, data in messages:
                 if guest.closed:

@@ -75,21 +75,14 @@ class Intake:
         self,
         envelope: Envelope,
         raw: bytes,
-        bucket: Bucket | None,
         connection: Connection | None = None,
         *,
         lenient: bool = False,
     ) -> Refused | None:
-        """Append an envelope, or say why not; without a bucket the door has seen to the rate."""
-        if self._trace is not None:
-            self._trace.received(self._space.state.rules.id, envelope)
-        turn_s = self._loop.time()
-        wait_s = 0.0 if bucket is None else bucket.take(turn_s)
-        if wait_s:
-            return Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
-        at = self._at if turn_s == self._turn_s else self._look_at_clock(turn_s)
+        """Append an envelope, or say why not."""
+        at = self.now()
         token_hash = ""
-        if self.unsettled or lenient or not self._space.is_plain(envelope):
+        if self.unsettled or lenient or not self._space.is_plain(envelope, connection):
             if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
                 refused = self._space.refusal(at, envelope, lenient=lenient)
                 if refused is not None:
@@ -102,6 +95,10 @@ class Intake:
         self.appended += 1
         return None
 
+    def now(self) -> datetime:
+        """The time, good for this turn of the loop: uvloop's own clock stands still within one."""
+        return self._at if self._loop.time() == self._turn_s else self._look_at_clock()
+
     def append(self, event: Event) -> None:
         """Something other than an envelope happened.
 
@@ -110,7 +107,7 @@ class Intake:
         """
         if _may_change(event):
             self.unsettled += 1
-        self._log.append(self._look_at_clock(self._loop.time()), event)
+        self._log.append(self._look_at_clock(), event)
         self.appended += 1
 
     def settle(self, event: Event) -> None:
@@ -143,9 +140,8 @@ class Intake:
         _log.info("refused", extra=where)
         return True
 
-    def _look_at_clock(self, turn_s: float) -> datetime:
-        """The time, good for this turn of the loop: uvloop's own clock stands still within one."""
-        self._turn_s = turn_s
+    def _look_at_clock(self) -> datetime:
+        self._turn_s = self._loop.time()
         self._at = max(self._at, self._now())
         return self._at
 

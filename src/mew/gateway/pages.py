@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from mew.protocol.capability import Capability
+from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope, ParticipantId
 
 __all__ = ["PAGE_BYTES_MAX", "Filling", "Fits", "Page", "Query", "Record", "fitting"]
@@ -16,13 +17,42 @@ PAGE_BYTES_MAX: Final = 4 << 20
 
 
 class Record(Struct, frozen=True, gc=False):
-    """One envelope as it was shown. `only`: those it was for, None for everyone; `seq`: the entry that showed it."""
+    """One envelope as it was shown. `only`: those it was for, None for everyone; `seq`: the entry that showed it.
+
+    Thousands are kept, and in a busy space one goes for each that comes: it is of few objects, none of them made for
+    it alone but the bytes. `names`: how many others it addresses and refers to.
+    """
 
     at: datetime
-    envelope: Envelope
+    id: str
+    sender: str
+    kind: str
+    names: int
     raw: bytes
     only: tuple[ParticipantId, ...] | None
     seq: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        envelope: Envelope,
+        raw: bytes,
+        *,
+        at: datetime,
+        only: tuple[ParticipantId, ...] | None = None,
+        seq: int = 0,
+    ) -> "Record":
+        names = len(envelope.to) + len(envelope.correlation_id)
+        return cls(at, envelope.id, envelope.sender, envelope.kind, names, raw, only, seq)
+
+    @property
+    def envelope(self) -> Envelope:
+        """Read anew each time."""
+        return decode(self.raw)
+
+    @property
+    def refers_to(self) -> tuple[str, ...]:
+        return self.envelope.correlation_id if self.names else ()
 
     def is_for(self, who: ParticipantId) -> bool:
         return self.only is None or who in self.only
@@ -92,14 +122,13 @@ def fitting(query: Query, chain: Collection[str] | None) -> Fits:
     """Whether a record is one that is asked for, cursors aside; `chain`: the ids of what hangs together."""
 
     def fits(record: Record) -> bool:
-        envelope = record.envelope
         return (
             record.is_for(query.who)
-            and (query.participant is None or envelope.sender == query.participant)
+            and (query.participant is None or record.sender == query.participant)
             and (query.since is None or record.at >= query.since)
             and (query.until is None or record.at <= query.until)
-            and (query.kind is None or query.kind.fits(envelope.kind, envelope.to, _no_payload))
-            and (chain is None or envelope.id in chain)
+            and (query.kind is None or query.kind.fits(record.kind, (), _no_payload))
+            and (chain is None or record.id in chain)
         )
 
     return fits

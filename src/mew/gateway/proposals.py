@@ -95,13 +95,12 @@ def proposals(
 def _cases(records: Iterable[Record]) -> "dict[str, _Case]":
     cases: dict[str, _Case] = {}
     for record in records:
-        envelope = record.envelope
-        if envelope.kind in _DECIDING:
-            for named in envelope.correlation_id:
+        if record.kind in _DECIDING:
+            for named in record.refers_to:
                 if named in cases:
                     cases[named].take(record)
-        elif envelope.kind == Kind.MCP_PROPOSAL:
-            cases.setdefault(envelope.id, _Case(record))
+        elif record.kind == Kind.MCP_PROPOSAL:
+            cases.setdefault(record.id, _Case(record))
     return cases
 
 
@@ -122,11 +121,11 @@ class _Case:
         self._withdrawals: list[Record] = []
 
     def take(self, record: Record) -> None:
-        if record.envelope.kind == Kind.MCP_REQUEST:
+        if record.kind == Kind.MCP_REQUEST:
             self._fulfilments.append(record)
-        elif record.envelope.kind == Kind.MCP_REJECT:
+        elif record.kind == Kind.MCP_REJECT:
             self._rejections.append(record)
-        elif record.envelope.sender == self._proposed.envelope.sender:
+        elif record.sender == self._proposed.sender:
             self._withdrawals.append(record)
 
     @property

@@ -71,7 +71,8 @@ def recover(
 
 def record_of(entry: Entry, shown: Deliver) -> Record:
     """What the history keeps of a delivery."""
-    return Record(entry.at, shown.envelope, shown.raw or encode(shown.envelope), shown.only, entry.seq)
+    envelope = shown.envelope
+    return Record.of(envelope, shown.raw or encode(envelope), at=entry.at, only=shown.only, seq=entry.seq)
 
 
 class Milestones:

@@ -12,7 +12,7 @@ from mew.audit.auditor import Auditor
 from mew.log.base import Log, LogUnavailable
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
-from mew.protocol.envelope import EnvelopeId, ParticipantId
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.frames import MARK
 from mew.protocol.kinds import Kind
@@ -43,6 +43,7 @@ from .inbox import Inbox
 from .intake import Intake
 from .invitations import Invitations
 from .outbox import Outboxes
+from .pages import Record
 from .ports import Accepted, Counts, Guest, Shell
 from .recovery import Milestones, bounds, record_of, recover
 from .relay import Relay
@@ -88,6 +89,7 @@ class Room:
         self.news = asyncio.Event()
         """Set for a moment after each batch, and for good once the room has closed."""
         self._log = log
+        self._loop = asyncio.get_running_loop()
         self._shell = shell
         self._trace = trace
         self.archive = archive
@@ -95,7 +97,7 @@ class Room:
         self._auditor = auditor
         self._intake = Intake(self.space, log, shell.now, trace, last_at)
         self._outboxes = Outboxes()
-        self.inbox = Inbox(log.hold, self._take, self._taken)
+        self.inbox = Inbox(self._take, self._taken)
         """Where the doors put what connections say."""
         self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)
         self._entering: Waiting[Connection, None] = Waiting()
@@ -203,8 +205,36 @@ class Room:
         except ProtocolError as error:
             self.turn_away(guest, Refused(error.refusal, str(error)), envelope_id_in(received), error.kind)
             return
+        if self._trace is not None:
+            self._trace.received(self.id, envelope)
+        wait_s = guest.bucket.take(self._loop.time())
+        if wait_s:
+            hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
+            self.turn_away(guest, hasty, EnvelopeId(envelope.id), envelope.kind)
+        elif guest.lenient or not self._passes(guest, envelope, received):
+            self._submit(guest, envelope, received)
+
+    def _passes(self, guest: Guest, envelope: Envelope, received: bytes) -> bool:
+        """Show what is plain at once, where the log need not keep it; whether it was."""
+        if not self.space.is_plain(envelope, guest.id):
+            return False
+        seq = self._log.place()
+        if seq is None:
+            return False
         try:
-            refused = self._intake.submit(envelope, received, guest.bucket, guest.id, lenient=guest.lenient)
+            only = self.space.take_plain(seq, envelope)
+            names = len(envelope.to) + len(envelope.correlation_id)
+            self._show(
+                Record(self._intake.now(), envelope.id, guest.who, envelope.kind, names, received, only, seq)
+            )
+        except Exception as error:  # nothing may follow on what is half done
+            self._fault = error
+            self._log.close()
+        return True
+
+    def _submit(self, guest: Guest, envelope: Envelope, received: bytes) -> None:
+        try:
+            refused = self._intake.submit(envelope, received, guest.id, lenient=guest.lenient)
         except LogUnavailable:
             guest.close(CloseCode.UNAVAILABLE, "the space is not available now")
             return
@@ -227,7 +257,9 @@ class Room:
             self.counts.refused += 1
             self._intake.record(who, envelope_id_in(received), error.kind, malformed)
             return malformed
-        refused = self._intake.submit(envelope, received, None)
+        if self._trace is not None:
+            self._trace.received(self.id, envelope)
+        refused = self._intake.submit(envelope, received)
         if refused is not None:
             self.counts.refused += 1
             self._intake.record(who, EnvelopeId(envelope.id), envelope.kind, refused)
@@ -249,16 +281,10 @@ class Room:
         self._outboxes.flush()
 
     def _taken(self) -> None:
-        """All of a turn was taken; what of it stands in the order already is carried out with it."""
-        batch = self._log.release()
-        if batch:
-            try:
-                self._carry_on(batch)
-            except Exception as error:
-                self._fault = error
-                self._log.close()
-        else:
-            self._outboxes.flush()
+        """All of a turn was taken."""
+        self._outboxes.flush()
+        self.news.set()
+        self.news.clear()
 
     # What the log says.
 
@@ -284,7 +310,7 @@ class Room:
             self._auditor.take(entry, decisions)
         for decision in decisions:
             if type(decision) is Deliver:
-                self._deliver(entry, decision)
+                self._show(record_of(entry, decision))
             else:
                 self._carry_out(entry, decision)
         if type(event) is Sent:
@@ -298,7 +324,7 @@ class Room:
     def _carry_out(self, entry: Entry, decision: Decision) -> None:
         match decision:
             case Deliver():
-                self._deliver(entry, decision)
+                self._show(record_of(entry, decision))
             case Answer():
                 self._answer(entry, decision)
             case Refuse(who, envelope_id, kind, refused, connection):
@@ -313,21 +339,20 @@ class Room:
             case _:
                 assert_never(decision)
 
-    def _deliver(self, entry: Entry, decision: Deliver) -> None:
-        envelope, only = decision.envelope, decision.only
-        record = record_of(entry, decision)
-        raw = record.raw
+    def _show(self, record: Record) -> None:
         self.history.append(record)
+        only, frame = record.only, text_frame(record.raw)
         if only is None:
             self.counts.delivered += len(self.guests)
-            self._outboxes.to_all(text_frame(raw))
+            self._outboxes.to_all(frame)
         else:
             receivers = self.space.connections_of(only)
             self.counts.delivered += len(receivers)
-            self._outboxes.to(receivers, text_frame(raw))
+            self._outboxes.to(receivers, frame)
         if self._trace is not None:
             members = self.space.state.members
-            self._trace.delivered(self.id, envelope, [who for who in members if only is None or who in only])
+            shown = [who for who in members if only is None or who in only]
+            self._trace.delivered(self.id, record.envelope, shown)
 
     def _answer(self, entry: Entry, answer: Answer) -> None:
         frame = text_frame(encode(answer.envelope))

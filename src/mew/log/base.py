@@ -87,11 +87,11 @@ class Log(Protocol):
             LogUnavailable: no more can be read, or kept.
         """
 
-    def hold(self) -> None:
-        """Until `release`, who follows need not be woken: what is appended meanwhile may be taken at once."""
+    def place(self) -> int | None:
+        """The next sequence number, for an event that happens now and that `follow` does not yield.
 
-    def release(self) -> Sequence[Entry]:
-        """What `follow` would yield now, and will not any more; nothing where it has to be kept first."""
+        None: it has to be appended, for it is to be kept, or comes after some that were not yielded yet.
+        """
 
     def recall(self) -> Past:
         """What is in the log already; to be read to its end before anything is appended.

@@ -19,7 +19,6 @@ class MemoryLog:
         self._new: list[Entry] = []
         self._follower: asyncio.Future[None] | None = None  # waits for something new
         self._closed = False
-        self._held = False
 
     @property
     def keep(self) -> Keep:
@@ -34,7 +33,7 @@ class MemoryLog:
             raise LogUnavailable("the log is closed")
         self._seq += 1
         self._new.append(Entry(self._seq, at, event))
-        if self._follower is not None and not self._held:
+        if self._follower is not None:
             self._wake(self._follower)
 
     async def follow(self, after: int) -> AsyncGenerator[Sequence[Entry], None]:
@@ -48,15 +47,11 @@ class MemoryLog:
             batch, self._new = self._new, []
             yield batch
 
-    def hold(self) -> None:
-        self._held = True
-
-    def release(self) -> Sequence[Entry]:
-        self._held = False
+    def place(self) -> int | None:
         if self._follower is None:  # it is on its way to what is new
-            return ()
-        batch, self._new = self._new, []
-        return batch
+            return None
+        self._seq += 1
+        return self._seq
 
     def recall(self) -> Past:
         return Past(None, b"", iter(()))

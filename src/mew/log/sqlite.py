@@ -98,11 +98,8 @@ class SqliteLog:
             if self._closed and not self._followers:
                 await asyncio.to_thread(self._release)
 
-    def hold(self) -> None:
-        """Whoever follows is woken all the same: what is appended has to be written first."""
-
-    def release(self) -> Sequence[Entry]:
-        return ()
+    def place(self) -> int | None:
+        return None
 
     def recall(self) -> Past:
         opened = open_journal(self._folder, self._space, self._durability)

@@ -131,19 +131,27 @@ class Space:
             return None
         return self._refusal_of_kind(at, envelope)
 
-    def is_plain(self, envelope: Envelope) -> bool:
+    def is_plain(self, envelope: Envelope, connection: Connection | None) -> bool:
         """Whether this is one of many that its sender may send and that nothing follows from: then `refusal` is None.
 
         False says nothing: `refusal` does.
         """
-        free, envelope_id = self._free.get(envelope.sender), envelope.id
+        state, sender, envelope_id = self.state, envelope.sender, envelope.id
+        free = self._free.get(sender)
         return (
             free is not None
             and envelope.kind in free
-            and envelope_id not in self.state.recent
-            and self.state.expires_next is None
+            and envelope_id not in state.recent
+            and state.expires_next is None
             and not envelope_id.startswith(GATEWAY_ID_PREFIX)
+            and (connection is None or state.connections.get(connection) == sender)
         )
+
+    def take_plain(self, seq: int, envelope: Envelope) -> tuple[ParticipantId, ...] | None:
+        """What `apply` does with an entry that has this and nothing else to it; who is shown it, None: everyone."""
+        self.state.seq = seq
+        self._remember(envelope.id, envelope.sender)
+        return self._receivers(envelope) if envelope.to else None
 
     def _refusal_of_kind(self, at: datetime, envelope: Envelope) -> Refused | None:
         state = self.state
@@ -194,12 +202,10 @@ class Space:
 
     def _sent(self, entry: Entry, sent: Sent) -> list[Decision]:
         state, envelope, connection = self.state, sent.envelope, sent.connection
-        is_here = connection is None or state.connections.get(connection) == envelope.sender
-        if is_here and self.is_plain(envelope):
-            self._remember(envelope.id, envelope.sender)
-            return [Deliver(envelope, sent.raw, self._receivers(envelope) if envelope.to else None)]
+        if self.is_plain(envelope, connection):
+            return [Deliver(envelope, sent.raw, self.take_plain(entry.seq, envelope))]
         refused = self.refusal(entry.at, envelope, lenient=sent.lenient)
-        if not is_here:
+        if connection is not None and state.connections.get(connection) != envelope.sender:
             refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
         if refused is not None:
             envelope_id = EnvelopeId(envelope.id)

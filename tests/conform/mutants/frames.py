@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mew.gateway import relay
+from mew.gateway.pages import Record
 from mew.gateway.relay import Relay
 from mew.gateway.room import Room
 from mew.gateway.websocket import binary_frame, text_frame
@@ -117,7 +118,7 @@ def swapped() -> Break:
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last frame before a close is forwarded after it."""
     held: list[bytes] = []
-    right = Room._deliver
+    right = Room._show
 
     def forward(self: Relay, guest: Any, frame: bytes, forwarded: Callable[[bytes], None]) -> None:
         if split(frame)[1] == b"before 4":
@@ -125,15 +126,15 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             forwarded(frame)
 
-    def deliver(self: Room, entry: Any, decision: Any) -> None:
-        right(self, entry, decision)
-        if decision.envelope.kind == "stream/close":
+    def show(self: Room, record: Record) -> None:
+        right(self, record)
+        if record.kind == "stream/close":
             for frame in held:
                 self._outboxes.to_all(binary_frame(frame))
             held.clear()
 
     forwarding(forward)(monkeypatch)
-    monkeypatch.setattr(Room, "_deliver", deliver)
+    monkeypatch.setattr(Room, "_show", show)
 
 
 def routing(route: Any) -> Break:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mew.gateway.guard import Denied
 from mew.gateway.http import HttpDoor
+from mew.gateway.pages import Record
 from mew.gateway.room import Room
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.kinds import Kind
@@ -121,10 +122,10 @@ def five_at_most(right: Any, state: Any, entry: Any, who: Any, **named: Any) -> 
     return envelope
 
 
-def to_the_first_three(right: Any, room: Room, entry: Any, decision: Any) -> None:
-    if decision.envelope.kind == "system/presence":
-        decision = replace(decision, only=tuple(room.space.state.members)[:3])
-    right(room, entry, decision)
+def to_the_first_three(right: Any, room: Room, record: Record) -> None:
+    if record.kind == "system/presence":
+        record = replace(record, only=tuple(room.space.state.members)[:3])
+    right(room, record)
 
 
 def whoever_it_is(state: Any, at: Any, envelope: Any, asked: Any) -> Any:
@@ -155,12 +156,12 @@ MUTANTS: Final = (
     *mutants(
         "presence.join",
         "presence.everyone_is_told_who_joins",
-        (wrapping(Room, "_deliver", to_the_first_three), "a system/presence that"),
+        (wrapping(Room, "_show", to_the_first_three), "a system/presence that"),
     ),
     *mutants(
         "presence.leave",
         "presence.everyone_is_told_who_leaves",
-        (wrapping(Room, "_deliver", to_the_first_three), "a system/presence that"),
+        (wrapping(Room, "_show", to_the_first_three), "a system/presence that"),
     ),
     Mutant(
         "shutdown.enforced",

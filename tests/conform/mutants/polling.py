@@ -60,7 +60,7 @@ def as_text(envelope: dict[str, Any]) -> None:
 
 def keeping(room: Room, envelope: Envelope) -> None:
     """In the history, for everyone."""
-    room.history.append(Record(datetime.now(UTC), envelope, encode(envelope), None, room.space.seq))
+    room.history.append(Record.of(envelope, encode(envelope), at=datetime.now(UTC), seq=room.space.seq))
 
 
 def keeping_errors(monkeypatch: pytest.MonkeyPatch) -> None:

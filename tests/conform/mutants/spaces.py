@@ -8,10 +8,10 @@ import pytest
 
 from mew.gateway.guard import Guard
 from mew.gateway.outbox import Outboxes
+from mew.gateway.pages import Record
 from mew.gateway.relay import Relay
 from mew.gateway.room import Room
 from mew.gateway.websocket import text_frame
-from mew.protocol.codec import encode
 from mew.protocol.errors import CloseCode
 from mew.space import Sent, Space, presence
 from mew.space.state import SpaceState
@@ -58,16 +58,16 @@ def known(right: Any, room: Room, *given: Any, **named: Any) -> None:
 def across(when: Callable[[Any], bool]) -> Break:
     """What fits is shown in the other spaces as well."""
 
-    def deliver(right: Any, room: Room, entry: Any, decision: Any) -> None:
-        right(room, entry, decision)
-        for other in _others(room) if when(decision.envelope) else ():
-            other._outboxes.to_all(text_frame(decision.raw or encode(decision.envelope)))
+    def show(right: Any, room: Room, record: Record) -> None:
+        right(room, record)
+        for other in _others(room) if when(record.envelope) else ():
+            other._outboxes.to_all(text_frame(record.raw))
             asyncio.get_running_loop().call_soon(other.flush)
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         ROOMS.clear()
         wrapping(Room, "__init__", known)(monkeypatch)
-        wrapping(Room, "_deliver", deliver)(monkeypatch)
+        wrapping(Room, "_show", show)(monkeypatch)
 
     return broken
 

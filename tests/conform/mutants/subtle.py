@@ -9,11 +9,11 @@ import pytest
 
 from mew.conform.cast import ROLES
 from mew.gateway import room as room_module
+from mew.gateway.pages import Record
 from mew.gateway.ports import Guest
 from mew.gateway.room import Room
 from mew.gateway.websocket import text_frame
 from mew.protocol.capability import CapabilitySet, glob
-from mew.protocol.codec import encode
 from mew.protocol.envelope import Envelope
 
 from .breaks import Break, Mutant, Said, mutants, of
@@ -93,16 +93,16 @@ def up_to_a_newline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def twice_where_one_is_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room._deliver
+    right = Room._show
 
-    def deliver(room: Room, entry: Any, decision: Any) -> None:
-        right(room, entry, decision)
+    def show(room: Room, record: Record) -> None:
+        right(room, record)
         state = room.space.state
         both = [one for one, who in state.connections.items() if state.members[who] > 1]
-        if decision.envelope.kind == "chat":
-            room._outboxes.to(both, text_frame(decision.raw or encode(decision.envelope)))
+        if record.kind == "chat":
+            room._outboxes.to(both, text_frame(record.raw))
 
-    monkeypatch.setattr(Room, "_deliver", deliver)
+    monkeypatch.setattr(Room, "_show", show)
 
 
 def without_signs(said: Said) -> None:
