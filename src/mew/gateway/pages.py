@@ -37,13 +37,14 @@ class Record(Struct, frozen=True, gc=False):
         cls,
         envelope: Envelope,
         raw: bytes,
-        *,
         at: datetime,
         only: tuple[ParticipantId, ...] | None = None,
         seq: int = 0,
+        sender: str | None = None,
     ) -> "Record":
+        """`sender`: the same as the envelope's, where there is one that others hold too."""
         names = len(envelope.to) + len(envelope.correlation_id)
-        return cls(at, envelope.id, envelope.sender, envelope.kind, names, raw, only, seq)
+        return cls(at, envelope.id, sender or envelope.sender, envelope.kind, names, raw, only, seq)
 
     @property
     def envelope(self) -> Envelope:

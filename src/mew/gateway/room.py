@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from datetime import datetime
 from itertools import chain
 from typing import Final, assert_never
 
@@ -38,6 +37,7 @@ from mew.space import (
 
 from . import answers
 from .admit import admit
+from .alarm import Alarm
 from .archive import Archive
 from .inbox import Inbox
 from .intake import Intake
@@ -103,7 +103,7 @@ class Room:
         self._entering: Waiting[Connection, None] = Waiting()
         self._injected: Waiting[str, Accepted | Refused] = Waiting()
         self._relay = Relay(self.space, self._intake, self._outboxes, self.counts, shell.now, self.turn_away)
-        self._wake: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(shell.now, lambda: self._intake.append(TimePassed()))
         self._fault: Exception | None = None  # that `run` did not meet itself
         self._milestones = Milestones(self.space, self.history, log)
         self.configure(rules, limits)  # first of all
@@ -145,8 +145,7 @@ class Room:
     def close(self) -> None:
         """Take no more; what was taken is still carried out."""
         self._log.close()
-        if self._wake is not None:
-            self._wake.cancel()
+        self._alarm.cancel()
 
     # What the doors say.
 
@@ -223,10 +222,7 @@ class Room:
             return False
         try:
             only = self.space.take_plain(seq, envelope)
-            names = len(envelope.to) + len(envelope.correlation_id)
-            self._show(
-                Record(self._intake.now(), envelope.id, guest.who, envelope.kind, names, received, only, seq)
-            )
+            self._show(Record.of(envelope, received, self._intake.now(), only, seq, guest.who))
         except Exception as error:  # nothing may follow on what is half done
             self._fault = error
             self._log.close()
@@ -272,7 +268,7 @@ class Room:
         """What came is not accepted: say so to the sender, and to nobody else."""
         self._intake.record(guest.who, envelope_id, kind, refused)
         self._refuse(guest.who, guest.id, refused, envelope_id, kind)
-        if guest.patience.take(asyncio.get_running_loop().time()):
+        if guest.patience.take(self._loop.time()):
             self.flush()
             guest.close(CloseCode.FLOODING, "too much of what you send is refused; come back later")
 
@@ -309,10 +305,7 @@ class Room:
         if self._auditor is not None:
             self._auditor.take(entry, decisions)
         for decision in decisions:
-            if type(decision) is Deliver:
-                self._show(record_of(entry, decision))
-            else:
-                self._carry_out(entry, decision)
+            self._carry_out(entry, decision)
         if type(event) is Sent:
             if event.connection is None:
                 self._injected.tell(event.envelope.id, self._outcome(entry, event, decisions))
@@ -335,7 +328,7 @@ class Room:
             case Invite():
                 self._invitations.hand_over(entry, decision)
             case WakeAt(at):
-                self._wake_at(at)
+                self._alarm.set(at)
             case _:
                 assert_never(decision)
 
@@ -392,18 +385,6 @@ class Room:
             guest = self.guests.pop(connection, None)
             if guest is not None:
                 guest.close(code, reason)
-
-    def _wake_at(self, at: datetime) -> None:
-        wait_s = max(0.0, (at - self._shell.now()).total_seconds())
-        loop = asyncio.get_running_loop()
-        if self._wake is None or self._wake.when() > loop.time() + wait_s:
-            if self._wake is not None:
-                self._wake.cancel()
-            self._wake = loop.call_later(wait_s, self._time_passed)
-
-    def _time_passed(self) -> None:
-        self._wake = None
-        self._intake.append(TimePassed())
 
     def _outcome(self, entry: Entry, sent: Sent, decisions: list[Decision]) -> Accepted | Refused:
         """What became of an envelope, with what the gateway itself answered (§3.10.1, §3.6.4)."""
