@@ -190,7 +190,7 @@ class _Visitor:
         self._link = link
 
     def receive(self, message: bytes, *, text: bool) -> None:
-        self._room.inbox.put(self, Opcode.TEXT if text else Opcode.BINARY, message)
+        self._room.inbox.put(self, ((Opcode.TEXT if text else Opcode.BINARY, message),))
 
     def left(self) -> None:
         self.outbox.stop()

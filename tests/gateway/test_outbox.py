@@ -374,6 +374,14 @@ def test_the_transport_is_asked_how_much_waits_only_when_it_may_be_full() -> Non
     assert sum(map(len, reader.wire.writes)) == 255 * 1024
 
 
+def test_nothing_is_written_behind_a_goodbye() -> None:
+    reader = Reader()
+    reader.outbox.write(b"1")
+    reader.wire.closing = True
+    reader.outbox.write(b"2")
+    assert reader.wire.writes == [b"1"]
+
+
 # Replay.
 
 

@@ -84,10 +84,11 @@ class History:
         return self._records[-1].at if self._records else self._dropped_at
 
     def append(self, record: Record) -> None:
-        self._records.append(record)
+        records = self._records
+        records.append(record)
         self._bytes += _weight(record)
-        if len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
-            self._keep_bounds()
+        while len(records) > self._envelopes_max or self._bytes > self._bytes_max:
+            self._drop_oldest()
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:
         """Other bounds, from now on."""

@@ -6,10 +6,11 @@ in memory far away for every message anew.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from .ports import Guest
+from .websocket import Message
 
 __all__ = ["Inbox"]
 
@@ -21,7 +22,7 @@ _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
 class Inbox:
     """The messages of this turn, in the order they came."""
 
-    __slots__ = ("_end", "_loop", "_messages", "_take")
+    __slots__ = ("_end", "_heard", "_loop", "_take")
 
     def __init__(
         self,
@@ -30,29 +31,30 @@ class Inbox:
     ) -> None:
         """`take` is handed the messages one by one, each with its opcode; `end` is called after those of a turn."""
         self._loop = asyncio.get_running_loop()
-        self._messages: list[tuple[Guest, int, bytes]] = []
+        self._heard: list[tuple[Guest, Sequence[Message]]] = []
         self._take = take
         self._end = end
 
-    def put(self, guest: Guest, opcode: int, data: bytes) -> None:
-        if not self._messages:
+    def put(self, guest: Guest, messages: Sequence[Message]) -> None:
+        if not self._heard:
             self._loop.call_soon(self.empty)
-        self._messages.append((guest, opcode, data))
+        self._heard.append((guest, messages))
 
     def empty(self) -> None:
         """Have everything taken, now."""
-        messages, self._messages = self._messages, []
-        if not messages:
+        heard, self._heard = self._heard, []
+        if not heard:
             return
         take = self._take
         try:
-            for guest, opcode, data in messages:
-                if guest.closed:
-                    continue
-                try:
-                    take(guest, opcode, data)
-                except Exception:
-                    _log.exception("a message could not be handled")
-                    guest.close(_INTERNAL, "the gateway failed on this message")
+            for guest, messages in heard:
+                for opcode, data in messages:
+                    if guest.closed:
+                        break
+                    try:
+                        take(guest, opcode, data)
+                    except Exception:
+                        _log.exception("a message could not be handled")
+                        guest.close(_INTERNAL, "the gateway failed on this message")
         finally:
             self._end()

@@ -51,18 +51,15 @@ class Outbox:
         self._held_bytes = 0
         self._retrying = False
         self._retry_s = _RETRY_FIRST_S
-        self._spare_bytes = -1  # at least so many more may wait in the transport; less than none: ask it
+        self._spare_bytes = 0  # at least so many more may wait in the transport
         self._stopped = False
 
     def write(self, data: bytes) -> None:
-        if self._stopped or self._is_closing():
-            return
-        if self._spare_bytes < 0:
-            self._spare_bytes = _SOCKET_BYTES - self._buffered_bytes()
-        if self._retrying or self._spare_bytes < 0:
-            self._hold(data)
-        else:
-            self._spare_bytes -= len(data)
+        spare_bytes = self._spare_bytes - len(data)
+        if spare_bytes < 0:
+            self._write_carefully(data)
+        elif not self._is_closing():  # nothing follows a close frame
+            self._spare_bytes = spare_bytes
             self._send(data)
 
     def replay(self, frames: Iterator[bytes]) -> None:
@@ -78,11 +75,24 @@ class Outbox:
     def stop(self) -> None:
         """Write no more; what waits here is dropped."""
         self._stopped = True
+        self._spare_bytes = 0
         self._first = None
         self._held = None
         self._held_bytes = 0
 
+    def _write_carefully(self, data: bytes) -> None:
+        """Perhaps the transport is full, or something waits already, or nobody is there any more."""
+        if self._stopped or self._is_closing():
+            return
+        spare_bytes = _SOCKET_BYTES - self._buffered_bytes()
+        if self._retrying or spare_bytes < 0:
+            self._hold(data)
+        else:
+            self._spare_bytes = max(0, spare_bytes - len(data))
+            self._send(data)
+
     def _hold(self, data: bytes) -> None:
+        self._spare_bytes = 0
         if self._held is None:
             self._held = deque()
         self._held.append(data)
@@ -115,7 +125,6 @@ class Outbox:
             if data is None:
                 return
             self._send(data)
-            self._spare_bytes = -1
             self._retry_s = _RETRY_FIRST_S
         self._retry_later()
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -19,7 +19,7 @@ from . import compat
 from .guard import Admission, Denied, Guard, token_of
 from .outbox import Outbox
 from .rate import Bucket
-from .websocket import Opcode, WireError
+from .websocket import Message, Opcode, WireError
 from .wire import Upgrade, Wire
 
 __all__ = ["SUBPROTOCOL", "SocketDoor"]
@@ -191,8 +191,8 @@ class Guest:
         self.outbox = Outbox(wire.transport, limits.outbox_bytes, self._fell_behind)
         self.wire = wire
 
-    def receive(self, opcode: int, data: bytes) -> None:
-        self.room.inbox.put(self, opcode, data)
+    def receive(self, messages: Sequence[Message]) -> None:
+        self.room.inbox.put(self, messages)
 
     def broken(self, error: WireError) -> None:
         """The client broke RFC 6455; before it is closed it is told in our words too."""
@@ -223,16 +223,22 @@ class LenientGuest(Guest):
         self._claimed = claimed
         self._now = now
 
-    def receive(self, opcode: int, data: bytes) -> None:
+    def receive(self, messages: Sequence[Message]) -> None:
+        meant = [message for each in messages if (message := self._meant(*each)) is not None]
+        if meant:
+            super().receive(meant)
+
+    def _meant(self, opcode: int, data: bytes) -> Message | None:
+        """What a current client would have sent; None: nothing."""
         if opcode == Opcode.TEXT and data[:1] != MARK:
             try:
                 if compat.is_heartbeat(data):
-                    return
+                    return None
                 new_id, ts = str(uuid.uuid4()), self._now().isoformat().replace("+00:00", "Z")
-                data = compat.complete(data, self.who, self._claimed, new_id=new_id, ts=ts)
+                return opcode, compat.complete(data, self.who, self._claimed, new_id=new_id, ts=ts)
             except ProtocolError:
                 pass  # the room says what is wrong with it
-        super().receive(opcode, data)
+        return opcode, data
 
 
 def _may_join_by_frame(request: web.Request) -> bool:

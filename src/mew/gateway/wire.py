@@ -6,7 +6,7 @@ import binascii
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, Protocol, cast
 
@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE_S: Final = 3.0
+_CONTROL: Final = 0x8
 _NORMAL: Final = 1000
 _ABNORMAL: Final = 1006
 _INTERNAL: Final = 1011
@@ -52,7 +53,7 @@ class Upgrade(web.StreamResponse):
 class Listener(Protocol):
     """Who takes the messages of a connection."""
 
-    def receive(self, opcode: int, data: bytes) -> None: ...
+    def receive(self, messages: Sequence[Message]) -> None: ...
 
     def broken(self, error: WireError) -> None:
         """The client broke RFC 6455; the connection is closed after this."""
@@ -260,13 +261,16 @@ class Wire(asyncio.Protocol):
     def _pass_on(self, messages: list[Message]) -> None:
         listener = self._listener
         try:
+            if listener is not None and not self._closing and not _has_control(messages):
+                listener.receive(messages)
+                return
             for opcode, data in messages:
-                if opcode & 0x8:
+                if opcode & _CONTROL:
                     self._control(opcode, data)
                 elif self._closing:
                     pass
                 elif listener is not None:
-                    listener.receive(opcode, data)
+                    listener.receive(((opcode, data),))
                 else:
                     self._keep((opcode, data))
         except Exception:
@@ -292,6 +296,13 @@ class Wire(asyncio.Protocol):
         self._early.append(message)
         self._arrive()
         self.transport.pause_reading()
+
+
+def _has_control(messages: list[Message]) -> bool:
+    for opcode, _ in messages:  # noqa: SIM110  # one at a time, mostly: a generator would cost more
+        if opcode & _CONTROL:
+            return True
+    return False
 
 
 def _accept(request: web.Request) -> str:

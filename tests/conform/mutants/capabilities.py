@@ -1,13 +1,13 @@
 """Gateways that enforce capabilities otherwise."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pytest
 
 from mew.gateway import socket
-from mew.gateway.websocket import Opcode, text_frame
+from mew.gateway.websocket import Message, Opcode, text_frame
 from mew.protocol.capability.clause import Clause
 from mew.protocol.envelope import Envelope
 from mew.space import Space, holdings, presence
@@ -101,10 +101,11 @@ def receiving_binary(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes in a binary frame is passed on as it is."""
     right = socket.Guest.receive
 
-    def receive(guest: socket.Guest, opcode: int, data: bytes) -> None:
-        if opcode == Opcode.BINARY:
-            guest.room._outboxes.to_all(text_frame(data))
-        right(guest, opcode, data)
+    def receive(guest: socket.Guest, messages: Sequence[Message]) -> None:
+        for opcode, data in messages:
+            if opcode == Opcode.BINARY:
+                guest.room._outboxes.to_all(text_frame(data))
+        right(guest, messages)
 
     monkeypatch.setattr(socket.Guest, "receive", receive)
 
