@@ -2,21 +2,19 @@
 
 import json
 import sys
-from datetime import datetime
 
 from bench import guard
-from mew.log.memory import MemoryLog
-from mew.space import Event, Sent
+from mew.gateway.history import History
+from mew.gateway.pages import Record
 
-append = MemoryLog.append
+append = History.append
 
 
-def parse_and_append(self: MemoryLog, at: datetime, event: Event) -> None:
-    if isinstance(event, Sent):
-        json.loads(event.raw)
-    append(self, at, event)
+def parse_and_append(self: History, record: Record) -> None:
+    json.loads(record.raw)
+    append(self, record)
 
 
 if __name__ == "__main__":
-    MemoryLog.append = parse_and_append  # type: ignore[method-assign]
+    History.append = parse_and_append  # type: ignore[method-assign]
     sys.exit(guard.main())

@@ -34,12 +34,12 @@ class Intake:
     __slots__ = (
         "_at",
         "_log",
+        "_looked_s",
         "_loop",
         "_now",
         "_space",
         "_tokens",
         "_trace",
-        "_turn_s",
         "_violations",
         "appended",
         "applied",
@@ -60,7 +60,7 @@ class Intake:
         self._now = now
         self._trace = trace
         self._loop = asyncio.get_running_loop()
-        self._turn_s = -1.0
+        self._looked_s = -1.0
         self._at = now() if since is None else max(since, now())
         self._violations = Bucket(_RECORDED_PER_S, _RECORDED_BURST)
         self._tokens: dict[str, str] = {}  # made for invitations on their way, by their hash
@@ -80,7 +80,7 @@ class Intake:
         lenient: bool = False,
     ) -> Refused | None:
         """Append an envelope, or say why not."""
-        at = self.now()
+        at = self.at(self._loop.time())
         token_hash = ""
         if self.unsettled or lenient or not self._space.is_plain(envelope, connection):
             if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
@@ -95,9 +95,9 @@ class Intake:
         self.appended += 1
         return None
 
-    def now(self) -> datetime:
-        """The time, good for this turn of the loop: uvloop's own clock stands still within one."""
-        return self._at if self._loop.time() == self._turn_s else self._look_at_clock()
+    def at(self, loop_s: float) -> datetime:
+        """The time that an entry of now gets. The clock is looked at only where the loop's has moved."""
+        return self._at if loop_s == self._looked_s else self._look_at_clock(loop_s)
 
     def append(self, event: Event) -> None:
         """Something other than an envelope happened.
@@ -107,7 +107,7 @@ class Intake:
         """
         if _may_change(event):
             self.unsettled += 1
-        self._log.append(self._look_at_clock(), event)
+        self._log.append(self._look_at_clock(self._loop.time()), event)
         self.appended += 1
 
     def settle(self, event: Event) -> None:
@@ -140,8 +140,8 @@ class Intake:
         _log.info("refused", extra=where)
         return True
 
-    def _look_at_clock(self) -> datetime:
-        self._turn_s = self._loop.time()
+    def _look_at_clock(self, loop_s: float) -> datetime:
+        self._looked_s = loop_s
         self._at = max(self._at, self._now())
         return self._at
 

@@ -206,14 +206,15 @@ class Room:
             return
         if self._trace is not None:
             self._trace.received(self.id, envelope)
-        wait_s = guest.bucket.take(self._loop.time())
+        loop_s = self._loop.time()
+        wait_s = guest.bucket.take(loop_s)
         if wait_s:
             hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
             self.turn_away(guest, hasty, EnvelopeId(envelope.id), envelope.kind)
-        elif guest.lenient or not self._passes(guest, envelope, received):
+        elif guest.lenient or not self._passes(guest, envelope, received, loop_s):
             self._submit(guest, envelope, received)
 
-    def _passes(self, guest: Guest, envelope: Envelope, received: bytes) -> bool:
+    def _passes(self, guest: Guest, envelope: Envelope, received: bytes, loop_s: float) -> bool:
         """Show what is plain at once, where the log need not keep it; whether it was."""
         if not self.space.is_plain(envelope, guest.id):
             return False
@@ -222,7 +223,7 @@ class Room:
             return False
         try:
             only = self.space.take_plain(seq, envelope)
-            self._show(Record.of(envelope, received, self._intake.now(), only, seq, guest.who))
+            self._show(Record.of(envelope, received, self._intake.at(loop_s), only, seq, guest.who))
         except Exception as error:  # nothing may follow on what is half done
             self._fault = error
             self._log.close()
