@@ -415,3 +415,20 @@ def test_who_reads_nothing_of_its_replay_falls_behind_what_is_live(clock: Clock)
     reader.outbox.write(b"x" * 11)
     assert reader.overflows == 1
     assert reader.wire.writes == []
+
+
+def test_a_replay_goes_before_what_comes_after_it_also_to_one_who_was_written_to_before(clock: Clock) -> None:
+    reader = Reader()
+    reader.outbox.write(b"before")
+
+    def frames() -> Iterator[bytes]:
+        for n in range(2):
+            reader.wire.stuck_bytes = MIB
+            yield b"missed %d" % n
+
+    reader.outbox.replay(frames())
+    reader.outbox.write(b"live")
+    for _ in range(2):
+        reader.wire.stuck_bytes = 0
+        clock.pass_time()
+    assert reader.wire.writes == [b"before", b"missed 0", b"missed 1", b"live"]

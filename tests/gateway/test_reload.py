@@ -28,7 +28,7 @@ class Broken:
         self.state = space.state
         self.seq = space.seq
 
-    def is_plain(self, envelope: object, connection: object) -> bool:
+    def is_plain(self, at: object, envelope: object, connection: object) -> bool:
         return True
 
     def take_plain(self, seq: int, envelope: object) -> None:

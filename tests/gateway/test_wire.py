@@ -4,11 +4,15 @@ import asyncio
 import base64
 import struct
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from unittest.mock import patch
 
 from tests.gateway.served import Caller, Served
 
+from mew.gateway.inbox import Inbox
+from mew.gateway.ports import Guest
+from mew.gateway.websocket import Message
 from mew.protocol.envelope import PROTOCOL
 from mew.protocol.json import encode_json
 
@@ -75,6 +79,25 @@ async def test_what_is_said_with_the_handshake_and_before_a_goodbye_is_heard(ser
         seen = [(await ann.receive_json(timeout=5))["payload"] for _ in range(6)]
     told = [payload.get("event") or payload["text"] for payload in seen]
     assert told == ["join", "join", "0", "1", "2", "leave"]  # ann's own join is the first
+
+
+async def test_a_message_that_comes_in_pieces_is_handed_on_once_and_whole(served: Served) -> None:
+    handed: list[int] = []
+    right = Inbox.put
+
+    def put(inbox: Inbox, guest: Guest, messages: Sequence[Message]) -> None:
+        handed.append(len(messages))
+        right(inbox, guest, messages)
+
+    async with connected(served) as (reader, writer):
+        writer.write(handshake("/ws?space=demo", "t-ann"))
+        await reader.readuntil(b"system/welcome")
+        with patch.object(Inbox, "put", put):
+            for byte in frame(TEXT, chat("ann", "in pieces")):
+                writer.write(bytes((byte,)))
+                await asyncio.sleep(0)
+            await reader.readuntil(b"in pieces")
+    assert handed == [1]
 
 
 async def test_what_comes_after_a_join_that_was_refused_fills_no_memory(served: Served) -> None:

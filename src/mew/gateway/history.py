@@ -20,7 +20,7 @@ _NAME_BYTES: Final = 128  # what a name among many takes, decoded and indexed, b
 
 
 class History:
-    """The last envelopes of one space, numbered as they come; `bytes` is what they take, as received and decoded."""
+    """The last envelopes of one space, numbered as they come; `bytes` is what they take, with an index of them."""
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class History:
         records = self._records
         records.append(record)
         self._bytes += _weight(record)
-        while len(records) > self._envelopes_max or self._bytes > self._bytes_max:
-            self._drop_oldest()
+        if len(records) > self._envelopes_max or self._bytes > self._bytes_max:
+            self._keep_bounds()
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:
         """Other bounds, from now on."""

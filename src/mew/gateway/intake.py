@@ -78,11 +78,16 @@ class Intake:
         connection: Connection | None = None,
         *,
         lenient: bool = False,
+        plain: bool = False,
     ) -> Refused | None:
-        """Append an envelope, or say why not."""
+        """Append an envelope, or say why not; `plain`: the space has said just now that it is.
+
+        Raises:
+            LogUnavailable: it was not taken.
+        """
         at = self.at(self._loop.time())
         token_hash = ""
-        if self.unsettled or lenient or not self._space.is_plain(envelope, connection):
+        if self.unsettled or not plain:
             if not self.unsettled:  # else what is on its way may allow it: its place in the log decides
                 refused = self._space.refusal(at, envelope, lenient=lenient)
                 if refused is not None:
@@ -96,7 +101,7 @@ class Intake:
         return None
 
     def at(self, loop_s: float) -> datetime:
-        """The time that an entry of now gets. The clock is looked at only where the loop's has moved."""
+        """The time that an entry of now gets. The clock is looked at once for each millisecond of uvloop's."""
         return self._at if loop_s == self._looked_s else self._look_at_clock(loop_s)
 
     def append(self, event: Event) -> None:

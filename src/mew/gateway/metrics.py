@@ -18,7 +18,7 @@ _COUNTERS: dict[str, tuple[str, Callable[[Room], float]]] = {
     "mew_envelopes_refused": ("Envelopes and frames that were refused.", lambda room: room.counts.refused),
     "mew_deliveries": ("Envelopes sent out, one for each receiver.", lambda room: room.counts.delivered),
     "mew_stream_frames": ("Stream frames forwarded.", lambda room: room.counts.frames),
-    "mew_log_entries": ("Entries of the log applied.", lambda room: room.space.seq),
+    "mew_log_entries": ("Events that have their place in the order.", lambda room: room.space.seq),
 }
 
 _GAUGES: dict[str, tuple[str, Callable[[Room], float]]] = {

@@ -51,7 +51,9 @@ class Outbox:
         self._held_bytes = 0
         self._retrying = False
         self._retry_s = _RETRY_FIRST_S
-        self._spare_bytes = 0  # at least so many more may wait in the transport
+        self._spare_bytes = (
+            0  # so many more may wait in the transport without a look at it; none while some wait here
+        )
         self._stopped = False
 
     def write(self, data: bytes) -> None:
@@ -65,6 +67,7 @@ class Outbox:
     def replay(self, frames: Iterator[bytes]) -> None:
         """Write these as fast as they are read, before anything else: they need not all be in memory at once."""
         self._first = frames
+        self._spare_bytes = 0
         self._pump()
 
     @property

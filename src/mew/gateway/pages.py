@@ -19,8 +19,8 @@ PAGE_BYTES_MAX: Final = 4 << 20
 class Record(Struct, frozen=True, gc=False):
     """One envelope as it was shown. `only`: those it was for, None for everyone; `seq`: the entry that showed it.
 
-    Thousands are kept, and in a busy space one goes for each that comes: it is of few objects, none of them made for
-    it alone but the bytes. `names`: how many others it addresses and refers to.
+    Thousands are kept, and in a busy space one goes for each that comes: it has few parts, and is read again for who
+    asks. `names`: how many it addresses and refers to.
     """
 
     at: datetime
@@ -28,6 +28,7 @@ class Record(Struct, frozen=True, gc=False):
     sender: str
     kind: str
     names: int
+    refers_to: tuple[str, ...]
     raw: bytes
     only: tuple[ParticipantId, ...] | None
     seq: int = 0
@@ -37,23 +38,21 @@ class Record(Struct, frozen=True, gc=False):
         cls,
         envelope: Envelope,
         raw: bytes,
+        *,
         at: datetime,
         only: tuple[ParticipantId, ...] | None = None,
         seq: int = 0,
         sender: str | None = None,
     ) -> "Record":
         """`sender`: the same as the envelope's, where there is one that others hold too."""
-        names = len(envelope.to) + len(envelope.correlation_id)
-        return cls(at, envelope.id, sender or envelope.sender, envelope.kind, names, raw, only, seq)
+        about = envelope.correlation_id
+        names = len(envelope.to) + len(about)
+        return cls(at, envelope.id, sender or envelope.sender, envelope.kind, names, about, raw, only, seq)
 
     @property
     def envelope(self) -> Envelope:
         """Read anew each time."""
         return decode(self.raw)
-
-    @property
-    def refers_to(self) -> tuple[str, ...]:
-        return self.envelope.correlation_id if self.names else ()
 
     def is_for(self, who: ParticipantId) -> bool:
         return self.only is None or who in self.only

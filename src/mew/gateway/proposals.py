@@ -175,14 +175,16 @@ def _asked(envelope: Envelope) -> _Asked:
 
 
 def _decided(records: Sequence[Record]) -> tuple[Decided, ...]:
-    shown = [record.envelope for record in records[-_DECIDED_MAX:]]
-    return tuple(Decided(envelope.id, envelope.sender, _reason(envelope)) for envelope in shown)
+    return tuple(Decided(one.id, one.sender, _reason(one)) for one in records[-_DECIDED_MAX:])
 
 
-def _reason(envelope: Envelope) -> str | UnsetType:
-    if envelope.kind == Kind.MCP_REQUEST or len(bytes(envelope.payload)) > _REASON_BYTES_MAX:
+def _reason(decided: Record) -> str | UnsetType:
+    if decided.kind == Kind.MCP_REQUEST:
+        return UNSET
+    payload = decided.envelope.payload
+    if len(bytes(payload)) > _REASON_BYTES_MAX:
         return UNSET
     try:
-        return decode_payload(envelope.payload, Reason).reason
+        return decode_payload(payload, Reason).reason
     except ProtocolError:
         return UNSET

@@ -14,7 +14,6 @@ from mew.protocol.codec import encode, envelope_id_in
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.frames import MARK
-from mew.protocol.kinds import Kind
 from mew.space import (
     Answer,
     Configured,
@@ -43,6 +42,7 @@ from .inbox import Inbox
 from .intake import Intake
 from .invitations import Invitations
 from .outbox import Outboxes
+from .outcome import outcome
 from .pages import Record
 from .ports import Accepted, Counts, Guest, Shell
 from .recovery import Milestones, bounds, record_of, recover
@@ -55,9 +55,6 @@ from .websocket import Opcode, text_frame
 __all__ = ["Room"]
 
 _TEXT: Final = int(Opcode.TEXT)  # a member of an enum takes longer to look up and compare
-_REPLIES: Final = frozenset(
-    {Kind.STREAM_OPEN, Kind.STREAM_WRITE_GRANTED, Kind.STREAM_WRITE_REVOKED, Kind.STREAM_TRANSFERRED}
-)
 
 
 class Room:
@@ -87,7 +84,8 @@ class Room:
         self.counts = Counts()
         self.dismissed = False
         self.news = asyncio.Event()
-        """Set for a moment after each batch, and for good once the room has closed."""
+        """Set for a moment when something was shown, and for good once the room has closed."""
+        self._known = self.history.end  # so much was news before
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._shell = shell
@@ -211,27 +209,22 @@ class Room:
         if wait_s:
             hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
             self.turn_away(guest, hasty, EnvelopeId(envelope.id), envelope.kind)
-        elif guest.lenient or not self._passes(guest, envelope, received, loop_s):
-            self._submit(guest, envelope, received)
-
-    def _passes(self, guest: Guest, envelope: Envelope, received: bytes, loop_s: float) -> bool:
-        """Show what is plain at once, where the log need not keep it; whether it was."""
-        if not self.space.is_plain(envelope, guest.id):
-            return False
-        seq = self._log.place()
+            return
+        at = self._intake.at(loop_s)
+        plain = not guest.lenient and self.space.is_plain(at, envelope, guest.id)
+        seq = self._log.place() if plain else None
         if seq is None:
-            return False
+            self._submit(guest, envelope, received, plain=plain)
+            return
         try:
             only = self.space.take_plain(seq, envelope)
-            self._show(Record.of(envelope, received, self._intake.at(loop_s), only, seq, guest.who))
-        except Exception as error:  # nothing may follow on what is half done
-            self._fault = error
-            self._log.close()
-        return True
+            self._show(Record.of(envelope, received, at=at, only=only, seq=seq, sender=guest.who))
+        except Exception as error:
+            self._break_off(error)
 
-    def _submit(self, guest: Guest, envelope: Envelope, received: bytes) -> None:
+    def _submit(self, guest: Guest, envelope: Envelope, received: bytes, *, plain: bool) -> None:
         try:
-            refused = self._intake.submit(envelope, received, guest.id, lenient=guest.lenient)
+            refused = self._intake.submit(envelope, received, guest.id, lenient=guest.lenient, plain=plain)
         except LogUnavailable:
             guest.close(CloseCode.UNAVAILABLE, "the space is not available now")
             return
@@ -279,9 +272,24 @@ class Room:
 
     def _taken(self) -> None:
         """All of a turn was taken."""
+        try:
+            self._tell()
+        except Exception as error:
+            self._break_off(error)
+
+    def _break_off(self, error: Exception) -> None:
+        """Nothing may follow on what is half done."""
+        self._fault = error
+        self._log.close()
+
+    def _tell(self) -> None:
+        """Send what is due, and wake who waits for something new."""
         self._outboxes.flush()
-        self.news.set()
-        self.news.clear()
+        end = self.history.end
+        if end != self._known:
+            self._known = end
+            self.news.set()
+            self.news.clear()
 
     # What the log says.
 
@@ -290,9 +298,7 @@ class Room:
             self._apply(entry)
             if self._relay.waiting:
                 self._relay.catch_up()
-        self._outboxes.flush()
-        self.news.set()
-        self.news.clear()
+        self._tell()
         self._milestones.pass_by(batch[-1])
         if self._auditor is not None:
             self._auditor.pass_by()
@@ -309,7 +315,8 @@ class Room:
             self._carry_out(entry, decision)
         if type(event) is Sent:
             if event.connection is None:
-                self._injected.tell(event.envelope.id, self._outcome(entry, event, decisions))
+                became = outcome(entry, event, decisions, self._invitations.ack)
+                self._injected.tell(event.envelope.id, became)
             if event.token_hash:
                 self._intake.forget_token(event)
         elif type(event) is Joined:
@@ -386,15 +393,3 @@ class Room:
             guest = self.guests.pop(connection, None)
             if guest is not None:
                 guest.close(code, reason)
-
-    def _outcome(self, entry: Entry, sent: Sent, decisions: list[Decision]) -> Accepted | Refused:
-        """What became of an envelope, with what the gateway itself answered (§3.10.1, §3.6.4)."""
-        reply = None
-        for decision in decisions:
-            if isinstance(decision, Refuse):
-                return decision.refused
-            if isinstance(decision, Invite):
-                reply = self._invitations.ack(entry, decision)
-            elif isinstance(decision, Deliver) and decision.envelope.kind in _REPLIES and not decision.raw:
-                reply = decision.envelope
-        return Accepted(sent.envelope, entry.at, reply)

@@ -16,6 +16,7 @@ except ImportError:
     websocket_mask = None  # type: ignore[assignment]
 
 __all__ = [
+    "CONTROL",
     "TOO_BIG",
     "Message",
     "Opcode",
@@ -60,7 +61,7 @@ _FIN: Final = 0x80
 _MASKED: Final = 0x80
 _WHOLE_TEXT: Final = _FIN | Opcode.TEXT
 _WHOLE_BINARY: Final = _FIN | Opcode.BINARY
-_CONTROL: Final = 0x8
+CONTROL: Final = 0x8
 _WHOLE: Final = frozenset({_WHOLE_TEXT, _WHOLE_BINARY})
 _KNOWN: Final = frozenset(Opcode)
 _CONTROL_BYTES_MAX: Final = 125
@@ -154,7 +155,7 @@ class Reader:
             raise WireError(PROTOCOL_ERROR, "no extension was agreed on that uses the reserved bits")
         if opcode not in _KNOWN:
             raise WireError(PROTOCOL_ERROR, f"unknown opcode {opcode}")
-        if opcode & _CONTROL:
+        if opcode & CONTROL:
             if not first & _FIN or length > _CONTROL_BYTES_MAX:
                 raise WireError(PROTOCOL_ERROR, "a control frame is whole and has at most 125 bytes")
         elif opcode == Opcode.CONTINUATION:
@@ -162,13 +163,13 @@ class Reader:
                 raise WireError(PROTOCOL_ERROR, "a continuation of nothing")
         elif self._kind:
             raise WireError(PROTOCOL_ERROR, "a new message before the last fragment of another")
-        if len(self._fragments) + length > self.bytes_max and not opcode & _CONTROL:
+        if len(self._fragments) + length > self.bytes_max and not opcode & CONTROL:
             raise WireError(TOO_BIG, f"a message may have {self.bytes_max} bytes")
 
     def _take(self, messages: list[Message], first: int, payload: bytes) -> None:
         """A control frame, or a fragment; a whole message is its own last fragment."""
         opcode = first & 0x0F
-        if opcode & _CONTROL:
+        if opcode & CONTROL:
             if opcode == Opcode.CLOSE:
                 _check_close(payload)
             messages.append((opcode, payload))

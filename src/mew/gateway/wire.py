@@ -14,7 +14,18 @@ from aiohttp import web
 
 from .guard import Denied
 from .lobby import Visitor
-from .websocket import TOO_BIG, Message, Opcode, Reader, WireError, close_code, close_frame, ping, pong
+from .websocket import (
+    CONTROL,
+    TOO_BIG,
+    Message,
+    Opcode,
+    Reader,
+    WireError,
+    close_code,
+    close_frame,
+    ping,
+    pong,
+)
 
 __all__ = ["Upgrade", "Wire"]
 
@@ -22,7 +33,6 @@ _log = logging.getLogger(__name__)
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE_S: Final = 3.0
-_CONTROL: Final = 0x8
 _NORMAL: Final = 1000
 _ABNORMAL: Final = 1006
 _INTERNAL: Final = 1011
@@ -53,7 +63,8 @@ class Upgrade(web.StreamResponse):
 class Listener(Protocol):
     """Who takes the messages of a connection."""
 
-    def receive(self, messages: Sequence[Message]) -> None: ...
+    def receive(self, messages: Sequence[Message]) -> None:
+        """One or more came, none of them a control frame."""
 
     def broken(self, error: WireError) -> None:
         """The client broke RFC 6455; the connection is closed after this."""
@@ -261,11 +272,11 @@ class Wire(asyncio.Protocol):
     def _pass_on(self, messages: list[Message]) -> None:
         listener = self._listener
         try:
-            if listener is not None and not self._closing and not _has_control(messages):
+            if listener is not None and messages and not self._closing and not _has_control(messages):
                 listener.receive(messages)
                 return
             for opcode, data in messages:
-                if opcode & _CONTROL:
+                if opcode & CONTROL:
                     self._control(opcode, data)
                 elif self._closing:
                     pass
@@ -300,7 +311,7 @@ class Wire(asyncio.Protocol):
 
 def _has_control(messages: list[Message]) -> bool:
     for opcode, _ in messages:  # noqa: SIM110  # one at a time, mostly: a generator would cost more
-        if opcode & _CONTROL:
+        if opcode & CONTROL:
             return True
     return False
 

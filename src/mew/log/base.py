@@ -61,7 +61,7 @@ class Kept:
 
 
 class Log(Protocol):
-    """Orders the events of one space. An event has happened when `follow` yields it, and not before."""
+    """Orders the events of one space. One that is appended has happened when `follow` yields it, and not before."""
 
     @property
     def keep(self) -> Keep:

@@ -131,7 +131,7 @@ class Space:
             return None
         return self._refusal_of_kind(at, envelope)
 
-    def is_plain(self, envelope: Envelope, connection: Connection | None) -> bool:
+    def is_plain(self, at: datetime, envelope: Envelope, connection: Connection | None) -> bool:
         """Whether this is one of many that its sender may send and that nothing follows from: then `refusal` is None.
 
         False says nothing: `refusal` does.
@@ -142,14 +142,16 @@ class Space:
             free is not None
             and envelope.kind in free
             and envelope_id not in state.recent
-            and state.expires_next is None
+            and (state.expires_next is None or at < state.expires_next)
             and not envelope_id.startswith(GATEWAY_ID_PREFIX)
             and (connection is None or state.connections.get(connection) == sender)
         )
 
     def take_plain(self, seq: int, envelope: Envelope) -> tuple[ParticipantId, ...] | None:
         """What `apply` does with an entry that has this and nothing else to it; who is shown it, None: everyone."""
-        self.state.seq = seq
+        state = self.state
+        assert seq == state.seq + 1, f"entry {seq} after {state.seq}"
+        state.seq = seq
         self._remember(envelope.id, envelope.sender)
         return self._receivers(envelope) if envelope.to else None
 
@@ -202,8 +204,9 @@ class Space:
 
     def _sent(self, entry: Entry, sent: Sent) -> list[Decision]:
         state, envelope, connection = self.state, sent.envelope, sent.connection
-        if self.is_plain(envelope, connection):
-            return [Deliver(envelope, sent.raw, self.take_plain(entry.seq, envelope))]
+        if self.is_plain(entry.at, envelope, connection):
+            self._remember(envelope.id, envelope.sender)
+            return [Deliver(envelope, sent.raw, self._receivers(envelope))]
         refused = self.refusal(entry.at, envelope, lenient=sent.lenient)
         if connection is not None and state.connections.get(connection) != envelope.sender:
             refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
