@@ -84,11 +84,9 @@ class History:
         return self._records[-1].at if self._records else self._dropped_at
 
     def append(self, record: Record) -> None:
-        records = self._records
-        records.append(record)
+        self._records.append(record)
         self._bytes += _weight(record)
-        if len(records) > self._envelopes_max or self._bytes > self._bytes_max:
-            self._keep_bounds()
+        self._keep_bounds()
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:
         """Other bounds, from now on."""
