@@ -40,3 +40,23 @@ async def test_a_spare_that_holds_what_an_earlier_check_gave_is_left_alone(tmp_p
                     await somebody(other)
         async with Stage(cast, lessons) as stage:
             assert (await somebody(stage, CHAT)).name == spares[0].name, "it was taken back in the end"
+
+
+async def test_what_it_opened_is_closed_though_its_time_ends_while_it_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 0
+
+    async def leave(stage: Stage) -> None:
+        nonlocal left
+        left += 1
+        if left == 2:
+            limit.reschedule(0)
+            await asyncio.Event().wait()
+
+    async with gateway(tmp_path) as cast:
+        stage = Stage(cast)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(None) as limit, stage:
+                monkeypatch.setattr(Stage, "_leave", leave)
+        assert stage.session.closed

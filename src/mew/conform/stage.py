@@ -67,13 +67,15 @@ class Stage:
             await self._in_time(self._clean_up())
             await self._in_time(self._leave())
         finally:
-            for task in self._listening:
-                task.cancel()
-            await self._tasks.__aexit__(None, None, None)
-            await self._in_time(self._leave())  # whom a listener held up
-            await self.session.close()
-            for actor in self._actors:
-                actor.come_back = None  # else it keeps all it heard until the next collection of garbage
+            try:
+                for task in self._listening:
+                    task.cancel()
+                await self._tasks.__aexit__(None, None, None)
+                await self._in_time(self._leave())  # whom a listener held up
+            finally:  # cancelled meanwhile, too: the time of a check may end here
+                await self.session.close()
+                for actor in self._actors:
+                    actor.come_back = None  # else it keeps all it heard until the next collection of garbage
 
     async def _in_time(self, ending: Awaitable[None]) -> None:
         """A gateway that hangs must not hang the kit."""
