@@ -112,7 +112,7 @@ def _arguments() -> argparse.Namespace:
         help="only drive the floor in C at full speed: what the load is good for",
     )
     asked = parser.parse_args()
-    asked.warm_up_s, asked.measure_s = (0.3, 0.3) if asked.quick else (0.7, 0.6)
+    asked.warm_up_s, asked.measure_s = (0.3, 0.3) if asked.quick else (0.5, 0.6)
     if asked.check_load:
         asked.candidates = [FLOOR_C.name]
     return asked

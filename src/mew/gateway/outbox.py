@@ -179,9 +179,13 @@ class Outboxes:
 
     def to(self, connections: Iterable[Connection], frame: bytes) -> None:
         """To these, of those that are here."""
+        apart = self._apart
         for connection in connections:
-            if connection in self._boxes:
-                self._own(connection).append(frame)
+            own = apart.get(connection)
+            if own is not None:
+                own.append(frame)
+            elif connection in self._boxes:
+                apart[connection] = [*self._shared, frame]
 
     def flush(self) -> None:
         """One write to each connection that something is due to; a reader that overflows may be removed meanwhile."""

@@ -185,11 +185,12 @@ class Space:
         return holdings.is_known(self.state, who)
 
     def connections_of(self, participants: tuple[ParticipantId, ...]) -> list[Connection]:
-        """All their connections, those of each in the order they came."""
+        """All their connections, those of each in the order they came. Nobody may be named twice."""
         connected = self.state.connected
-        if len(participants) == 1:
-            return list(connected.get(participants[0], ()))
-        return [each for who in dict.fromkeys(participants) for each in connected.get(who, ())]
+        found: list[Connection] = []
+        for who in participants:
+            found += connected.get(who, ())
+        return found
 
     def invited(self, token_hash: str) -> ParticipantId | None:
         """Whose token this is, where somebody was invited with it."""

@@ -233,7 +233,7 @@ def _targets(asked: StreamRequest) -> tuple[ParticipantId, ...] | None:
     if asked.target is UNSET:
         return None
     named = [asked.target] if isinstance(asked.target, str) else asked.target
-    return tuple(map(ParticipantId, named))
+    return tuple(map(ParticipantId, dict.fromkeys(named)))
 
 
 def _added(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[ParticipantId, ...]:
