@@ -15,6 +15,7 @@ from mew.gateway.auth import AuthUnavailable, Identity, StaticTokens, Throttle, 
 from mew.gateway.config import load_config
 from mew.gateway.guard import Denied, Guard, token_of
 from mew.gateway.node import Node
+from mew.gateway.ports import Accepted
 from mew.gateway.sessions import Sessions
 from mew.gateway.settings import ServerConfig
 from mew.gateway.tokens import load_tokens
@@ -118,10 +119,10 @@ async def test_who_the_authenticator_alone_knows_is_introduced_to_the_space(guar
 
     guard.authenticator = Issuer()
     admission = await guard.admit(knock(), "a.b.c", "demo")
-    async with asyncio.timeout(5):
-        await admission.room.news.wait()  # until the entry has come round
-    held = [one.source["kind"] for one in admission.room.space.held(ParticipantId("eve"))]
-    assert "mcp/proposal" in held
+    room, eve = admission.room, ParticipantId("eve")
+    proposed = b'{"protocol": "mew/v0.4", "id": "e1", "from": "eve", "kind": "mcp/proposal"}'
+    assert isinstance(await room.inject(eve, proposed), Accepted)
+    assert "mcp/proposal" in [one.source["kind"] for one in room.space.held(eve)]
 
 
 async def test_when_tokens_cannot_be_checked_now_one_may_try_again_later(guard: Guard) -> None:

@@ -50,10 +50,13 @@ def detach(folder: "Folder", port: int | None, *, ephemeral: bool, is_first: boo
         )
     deadline_s = time.monotonic() + _UP_S
     while time.monotonic() < deadline_s:
-        if running.poll() is not None:
+        has_ended = running.poll() is not None
+        found = status_of(Kept(config.file, config.state_dir))
+        if has_ended and found is not None:  # its words are the last in the log
+            raise Failed(f"another 'mew up' has just begun for {config.file}; 'mew status' shows it")
+        if has_ended:
             said = last_line(log, before).removeprefix("mew up: ")
             raise Failed(said or f"it ended at once; see {log}")
-        found = status_of(Kept(config.file, config.state_dir))
         if found is not None and found["settled"]:
             _tell(folder, found, is_first=is_first)
             return
