@@ -211,5 +211,5 @@ def test_whatever_happens_the_record_is_the_same_from_the_journal() -> None:
 @pytest.mark.slow
 def test_whatever_happens_for_long_the_record_is_the_same() -> None:
     run_state_machine_as_test(
-        Recorded, settings=settings(max_examples=60, stateful_step_count=60, deadline=None)
+        Recorded, settings=settings(max_examples=40, stateful_step_count=60, deadline=None)
     )

@@ -114,7 +114,7 @@ def test_pages_of_journal_and_memory_together_are_all_that_was_ever_shown(
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(*situations, queries, cursors)
 def test_however_often_one_asks_it_is_all_that_was_ever_shown(
     pasts: list[Past],

@@ -494,5 +494,5 @@ def test_whatever_happens() -> None:
 @pytest.mark.slow
 def test_whatever_happens_for_long() -> None:
     run_state_machine_as_test(
-        AnyHistory, settings=settings(max_examples=200, stateful_step_count=80, deadline=None)
+        AnyHistory, settings=settings(max_examples=100, stateful_step_count=80, deadline=None)
     )

@@ -160,7 +160,7 @@ def test_with_little_effort_less_is_proven_and_more_is_taken(
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(related(), st.lists(payloads, min_size=4, max_size=12))
 def test_what_is_proven_holds_for_every_envelope_at_length(
     pair: tuple[Capability, Capability], found: list[Any]
@@ -169,21 +169,21 @@ def test_what_is_proven_holds_for_every_envelope_at_length(
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(usual.strings, usual.strings)
 def test_what_is_proven_of_strings_holds_at_length(left: str, right: str) -> None:
     _inner(usual.test_what_is_proven_of_strings_holds_for_every_short_string)(left, right)
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(usual.small_globs, usual.small_globs)
 def test_globs_are_decided_both_ways_at_length(left: str, right: str) -> None:
     _inner(usual.test_globs_are_decided_both_ways)(left, right)
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(related(), st.lists(payloads, min_size=2, max_size=8))
 def test_without_is_exact_at_length(pair: tuple[Capability, Capability], found: list[Any]) -> None:
     _inner(usual.test_without_is_what_fits_and_does_not_fit_the_pattern)(pair, found)
