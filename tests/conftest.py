@@ -1,6 +1,7 @@
 """Options of the whole suite."""
 
 import gc
+import logging
 import signal
 
 import pytest
@@ -8,6 +9,11 @@ from hypothesis import settings
 
 settings.register_profile("mew", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("mew")
+
+
+logging.getLogger("asyncio").setLevel(
+    logging.ERROR
+)  # in debug mode it warns of what took long, on a busy machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
