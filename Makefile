@@ -27,7 +27,7 @@ test: $(READY) tests-ready lint
 check: $(READY) lint quick
 
 quick: $(READY) web
-	$(BIN)/pytest -n auto -m "not slow and not e2e"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not e2e" -o asyncio_debug=false
 	$(NPM) test
 
 web: $(READY)
