@@ -10,6 +10,7 @@ from mew.client.errors import ConnectError
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
+from .answered import body_of
 from .where import Failed
 
 __all__ = ["page_link"]
@@ -58,7 +59,7 @@ async def _ask(session: aiohttp.ClientSession, method: str, where: URL) -> dict[
             asyncio.timeout(_ANSWER_S),
             session.request(method, where, allow_redirects=False) as answer,
         ):
-            status, said = answer.status, _object(await answer.content.read(_BYTES_MAX))
+            status, said = answer.status, _object(await body_of(answer, _BYTES_MAX))
     except TimeoutError:
         message = f"{where.origin()} did not answer within {_ANSWER_S:g} s"
         raise ConnectError(message, come_back=True) from None

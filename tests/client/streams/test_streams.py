@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.client.streaming import everything, joined, seen, stage, tell
@@ -472,14 +473,24 @@ async def test_a_writer_goes_on_where_the_stream_is_anothers() -> None:
         assert [await anext(aiter(stream)) for _ in range(2)] == [b"one", b"three"]
 
 
-async def test_a_stream_opened_while_the_connection_was_lost_is_shown_and_broken() -> None:
+async def test_a_stream_opened_while_the_connection_was_lost_is_shown_and_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with stage() as (space, ann, bob, _):
-        incoming = bob.incoming()
+        incoming, may_come_back = bob.incoming(), asyncio.Event()
+        enter = space._enter
+
+        async def enter_when_it_may(*given: Any) -> None:
+            await may_come_back.wait()
+            await enter(*given)
+
+        monkeypatch.setattr(space, "_enter", enter_when_it_may)
         async with seen(bob.connection, Kind.WELCOME):
             space.cut("bob")
             short, long = await ann.open(), await ann.open()
             await short.write(b"unseen")
             await short.close()
+            may_come_back.set()
         for missed in (short, long):
             theirs = await anext(incoming)
             assert theirs.id == missed.id

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from mew.cli.answered import body_of
 from mew.cli.reach import Door
 from mew.client.client import Client
 from mew.client.errors import ConnectError
@@ -66,7 +67,7 @@ async def ask_gateway(door: Door, path: str, *, with_token: bool = True) -> Answ
             aiohttp.ClientSession() as session,
             session.get(where, headers=headers, allow_redirects=False) as answer,
         ):
-            body = await answer.content.read(_BYTES_MAX)
+            body = await body_of(answer, _BYTES_MAX)
             return Answer(answer.status, dict(answer.headers), _json(body))
     except TimeoutError:
         raise ConnectError(
