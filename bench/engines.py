@@ -51,6 +51,11 @@ class Engine(Protocol):
         """Of the last run, where one envelope is sent at a time."""
         ...
 
+    @property
+    def idle_s(self) -> float:
+        """CPU time so far that it had nothing to do and looked all the same, instead of going to sleep."""
+        ...
+
 
 class CEngine:
     """An Engine of epoll and C.
@@ -122,6 +127,10 @@ class CEngine:
     def latencies_s(self) -> list[float]:
         return self._latencies_s
 
+    @property
+    def idle_s(self) -> float:
+        return float(self._library.engine_idle_s(self._engine))
+
     def _judge(self, ended: int, stall_s: float) -> None:
         if ended == STALLED:
             left = self._library.engine_left(self._engine)
@@ -144,5 +153,6 @@ def _library() -> ctypes.CDLL:
     library.engine_new.restype = ctypes.c_void_p
     library.engine_received.restype = ctypes.c_uint64
     library.engine_left.restype = ctypes.c_int64
+    library.engine_idle_s.restype = ctypes.c_double
     library.engine_kept.restype = ctypes.c_size_t
     return library

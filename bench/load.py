@@ -215,12 +215,13 @@ class Load:
         envelopes = max(int(max(usual, min(WINDOWS_MIN * self.workload.window, LONGER * usual))), 1)
         others = OthersOn(self.order.core, self.order.server_core)
         server_cpu_s, load_cpu_s = cpu_seconds(self.order.server_pid), time.process_time()
-        began = time.perf_counter()
+        began, idle_s = time.perf_counter(), self.engine.idle_s
         await self.engine.run(envelopes, self.order.stall_s)
         wall_s = time.perf_counter() - began
         load_cpu_s = time.process_time() - load_cpu_s
         server_cpu_s = cpu_seconds(self.order.server_pid) - server_cpu_s
         others_share = others.share(load_cpu_s, server_cpu_s)
+        load_cpu_s -= self.engine.idle_s - idle_s
         await self.check(envelopes)
         self.envelopes_per_s = envelopes / wall_s
         latencies_ms = sorted(second * 1000 for second in self.engine.latencies_s)

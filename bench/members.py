@@ -74,6 +74,10 @@ class PythonEngine:
     def latencies_s(self) -> list[float]:
         return list(self._phase.latencies_s)
 
+    @property
+    def idle_s(self) -> float:
+        return 0.0  # it sleeps
+
     async def look(self, stall_s: float) -> list[bytes]:
         self._phase.kept = {receiver: bytearray() for receiver in self._receivers}
         await self.run(1, stall_s)
