@@ -5,20 +5,27 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mew.gateway import websocket
+from mew.gateway import plain, rate, websocket
+from mew.gateway.pages import Record
 from mew.gateway.websocket import Message, Reader, WireError
 from mew.protocol import codec
-from mew.protocol.envelope import Envelope
+from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import NESTING_MAX
+from mew.space import Connection
+from mew.space.space import Standing
 
 _compiled = pytest.importorskip("mew._compiled", reason="no C compiler was found when mew was installed")
+
+Said: TypeAlias = tuple[str, int, bytes]
 
 MASK = b"\x5a\xc3\x17\xe8"
 BYTES_MAX = 1000
@@ -90,15 +97,18 @@ def outcome(read: Callable[[], object]) -> object:
 def test_it_is_used_where_it_is_there() -> None:
     assert vars(codec)["is_plain"] is _compiled.is_plain
     assert vars(websocket)["whole_frames"] is _compiled.whole_frames
+    assert vars(plain)["plain_run"] is _compiled.plain_run
+    assert vars(plain)["text_frames"] is _compiled.text_frames
+    assert vars(rate)["Bucket"] is _compiled.Bucket
 
 
 def test_mew_does_without_it_when_told_to() -> None:
-    code = "from mew import compiled; print(compiled.is_plain, compiled.whole_frames)"
+    code = "from mew import compiled; print(*{getattr(compiled, name) for name in compiled.__all__})"
     environment = {**os.environ, "MEW_PURE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "None None\n"
+    assert done.stdout == "None\n"
 
 
 @given(messages)
@@ -116,15 +126,10 @@ def test_an_envelope_is_read_the_same(message: bytes) -> None:
 
 
 @given(messages)
-def test_what_it_calls_plain_needs_no_closer_look(message: bytes) -> None:
-    if not _compiled.is_plain(message, NESTING_MAX):
-        return
-    message.decode()
-    try:
-        envelope = msgspec.json.decode(message, type=Envelope)
-    except msgspec.DecodeError:
-        return
-    codec._look_closely(message, envelope)
+def test_what_it_calls_plain_is_an_envelope_and_needs_no_closer_look(message: bytes) -> None:
+    if _compiled.is_plain(message, NESTING_MAX):
+        message.decode()
+        codec._look_closely(message, msgspec.json.decode(message, type=Envelope))
 
 
 def test_usual_envelopes_are_plain() -> None:
@@ -141,10 +146,175 @@ def test_usual_envelopes_are_plain() -> None:
 def test_nesting_is_counted_outside_of_strings(bracket: bytes) -> None:
     def nested(levels: int) -> bytes:
         inner = bracket[:1] + (b'"a":' if bracket == b"{}" else b"")
-        return b'{"payload":{"text":"[[[[","deep":' + inner * levels + b"1" + bracket[1:] * levels + b"}}"
+        payload = b'{"text":"[[[[","deep":' + inner * levels + b"1" + bracket[1:] * levels + b"}"
+        return written([*HEADER.items(), ("payload", msgspec.Raw(payload))], "")
 
     assert _compiled.is_plain(nested(NESTING_MAX - 2), NESTING_MAX)
     assert not _compiled.is_plain(nested(NESTING_MAX - 1), NESTING_MAX)
+
+
+# A run of envelopes that are plain.
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+OFTEN = ["chat", "mcp/request", "x/é"]
+
+
+class Speaker:
+    """Who says something, as far as it counts here."""
+
+    def __init__(self, who: str, bucket: type[rate.Bucket], tokens: int, **more: bool) -> None:
+        self.id = Connection(f"c-{who}")
+        self.who = ParticipantId(who)
+        self.bucket = bucket(1.0, tokens)
+        self.lenient = more.get("lenient", False)
+        self.closed = more.get("closed", False)
+
+
+def standing(*, addressed: bool = False) -> Standing:
+    return Standing(
+        free={"ann": {"chat", "x/é"}, "bob": {"mcp/request"}, "éva": {"chat"}},
+        recent={"old": "ann"},
+        connections={Connection(f"c-{who}"): ParticipantId(who) for who in ("ann", "bob", "éva", "old")},
+        addressed=addressed,
+    )
+
+
+def run(
+    run_of: Callable[..., Any],
+    bucket: type[rate.Bucket],
+    script: list[Said],
+    addressed: bool,  # noqa: FBT001
+) -> tuple[list[Record], dict[str, str], int]:
+    speakers = {
+        "ann": Speaker("ann", bucket, 5),
+        "bob": Speaker("bob", bucket, 2),
+        "éva": Speaker("éva", bucket, 9),
+        "gone": Speaker("gone", bucket, 9),
+        "closed": Speaker("closed", bucket, 9, closed=True),
+        "lenient": Speaker("ann", bucket, 9, lenient=True),
+    }
+    heard = [(speakers[who], opcode, message) for who, opcode, message in script]
+    found: tuple[list[Record], dict[str, str], int] = run_of(
+        heard, 0, standing(addressed=addressed), Record, 7, AT, 1000.0, BYTES_MAX, NESTING_MAX
+    )
+    return found
+
+
+def usual(sender: str, envelope_id: str, kind: str, **more: object) -> bytes:
+    fields = {"protocol": "mew/v0.4", "id": envelope_id, "from": sender, "kind": kind, "payload": {"n": 1}}
+    return msgspec.json.encode(fields | more)
+
+
+some_names = st.lists(st.sampled_from(["ann", "bob", "éva", "x"]), max_size=4)
+plain_ones = st.builds(
+    usual,
+    st.sampled_from(["ann", "bob", "éva"]),
+    st.one_of(st.sampled_from(["a", "b", "old", "gw-1", "é"]), st.uuids().map(str)),
+    st.sampled_from(OFTEN),
+    to=some_names,
+    correlation_id=some_names,
+    context=st.sampled_from(["c", "c/d"]),
+)
+said = st.one_of(
+    st.tuples(st.sampled_from(["ann", "bob", "éva"]), st.just(1), plain_ones),
+    st.tuples(
+        st.sampled_from(["ann", "bob", "éva", "gone", "closed", "lenient"]),
+        st.sampled_from([1, 1, 1, 2]),
+        st.one_of(plain_ones, messages),
+    ),
+)
+
+
+@given(st.lists(said, max_size=12), st.booleans())
+def test_what_it_takes_at_once_python_takes_the_same(script: list[Said], addressed: bool) -> None:  # noqa: FBT001
+    records, ids, end = run(_compiled.plain_run, _compiled.Bucket, script, addressed)
+    whole = run(plain.plain_run_in_python, rate.BucketInPython, script[:end], addressed)
+    assert whole == (records, ids, end)
+    assert _compiled.text_frames(records) == plain.text_frames_in_python(records)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["ann", "bob", "éva"]), st.just(1), plain_ones), max_size=12),
+    st.booleans(),
+)
+def test_of_what_is_usual_it_leaves_nothing_to_python(script: list[Said], addressed: bool) -> None:  # noqa: FBT001
+    assert run(_compiled.plain_run, _compiled.Bucket, script, addressed) == run(
+        plain.plain_run_in_python, rate.BucketInPython, script, addressed
+    )
+
+
+@pytest.mark.parametrize(
+    "ts",
+    [
+        "2026-01-01T00:00:00Z",
+        "2024-02-29T23:59:59.123456Z",
+        "2000-02-29T00:00:00.0Z",
+        "1900-02-28T00:00:00Z",
+        "2026-12-31T23:59:59.9Z",
+    ],
+)
+def test_a_moment_is_read(ts: str) -> None:
+    assert _compiled.is_plain(usual("ann", "e1", "chat", ts=ts), NESTING_MAX)
+
+
+@given(
+    st.from_regex(
+        r"[0-9]{4}-[0-3][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,8})?Z", fullmatch=True
+    )
+)
+@example("1900-02-29T00:00:00Z")
+@example("2026-04-31T00:00:00Z")
+@example("0000-01-01T00:00:00Z")
+@example("2026-01-01T24:00:00Z")
+@example("2026-01-01T00:00:00.Z")
+def test_no_moment_is_read_that_python_does_not_read(ts: str) -> None:
+    message = usual("ann", "e1", "chat", ts=ts)
+    if _compiled.is_plain(message, NESTING_MAX):
+        codec.decode(message)
+
+
+@given(
+    st.floats(0.1, 100),
+    st.integers(1, 20),
+    st.lists(st.floats(0, 3), max_size=40),
+)
+def test_a_bucket_gives_as_much_as_in_python(per_second: float, burst: int, waits: list[float]) -> None:
+    one, other, now_s = _compiled.Bucket(per_second, burst), rate.BucketInPython(per_second, burst), 5.0
+    for wait_s in waits:
+        now_s += wait_s
+        assert one.take(now_s) == other.take(now_s)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (),
+        ([], 0, standing(), Record, 1, AT, 1.0, 1),
+        ((), 0, standing(), Record, 1, AT, 1.0, 1, 1),
+        ([], -1, standing(), Record, 1, AT, 1.0, 1, 1),
+        ([], "0", standing(), Record, 1, AT, 1.0, 1, 1),
+        ([], 0, ({}, {}, {}), Record, 1, AT, 1.0, 1, 1),
+        ([], 0, ([], {}, {}, False), Record, 1, AT, 1.0, 1, 1),
+        ([], 0, standing(), Record, 1, AT, "now", 1, 1),
+        ([None], 0, standing(), Record, 1, AT, 1.0, 1, 1),
+        ([(None, 1, "text")], 0, standing(), Record, 1, AT, 1.0, 1, 1),
+    ],
+)
+def test_a_run_of_something_else_is_a_type_error(wrong: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError):
+        _compiled.plain_run(*wrong)
+
+
+def test_what_fails_in_a_guest_is_raised() -> None:
+    with pytest.raises(AttributeError, match="closed"):
+        _compiled.plain_run([(object(), 1, b"{}")], 0, standing(), Record, 1, AT, 1.0, 1, 1)
+    with pytest.raises(TypeError, match="list of records"):
+        _compiled.text_frames((b"",))
+    with pytest.raises(AttributeError, match="raw"):
+        _compiled.text_frames([b""])
+
+
+# Frames.
 
 
 def frame(first: int, payload: bytes, *, mask: bytes = MASK, length: int | None = None) -> bytes:

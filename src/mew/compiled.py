@@ -2,22 +2,32 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TypeAlias
+from importlib import import_module
+from typing import Any, TypeAlias
 
-__all__ = ["is_plain", "whole_frames"]
+__all__ = ["Bucket", "is_plain", "plain_run", "text_frames", "whole_frames"]
 
 IsPlain: TypeAlias = Callable[[bytes, int], bool]
 WholeFrames: TypeAlias = Callable[[bytes, int], tuple[list[tuple[int, bytes]], int]]
 
-is_plain: IsPlain | None = None
-"""Whether bytes, if they are JSON, can be read in one way only; False also where that takes a closer look."""
-whole_frames: WholeFrames | None = None
+
+def _loaded() -> object:
+    """The compiled part; None where it is not wanted, or there was no compiler where it was built."""
+    try:
+        return None if os.environ.get("MEW_PURE") else import_module("mew._compiled")
+    except ImportError:
+        return None
+
+
+_part = _loaded()
+
+is_plain: IsPlain | None = getattr(_part, "is_plain", None)
+"""Whether bytes are an envelope that can be read in one way only; False also where that takes a closer look."""
+whole_frames: WholeFrames | None = getattr(_part, "whole_frames", None)
 """The messages in the usual frames that bytes begin with, of so many bytes each, and where another begins."""
-
-if not os.environ.get("MEW_PURE"):
-    with suppress(ImportError):  # there was no compiler where it was built
-        from ._compiled import is_plain as compiled_is_plain
-        from ._compiled import whole_frames as compiled_whole_frames
-
-        is_plain, whole_frames = compiled_is_plain, compiled_whole_frames
+plain_run: Any = getattr(_part, "plain_run", None)
+"""`mew.gateway.plain.plain_run`."""
+text_frames: Any = getattr(_part, "text_frames", None)
+"""`mew.gateway.plain.text_frames`."""
+Bucket: Any = getattr(_part, "Bucket", None)
+"""`mew.gateway.rate.Bucket`."""

@@ -27,11 +27,12 @@ class Broken:
     def __init__(self, space: Space) -> None:
         self.state = space.state
         self.seq = space.seq
+        self.standing = space.standing
 
     def is_plain(self, at: object, envelope: object, connection: object) -> bool:
         return True
 
-    def take_plain(self, seq: int, envelope: object) -> None:
+    def take_plain(self, said: object) -> None:
         raise AssertionError("a bug")
 
     def apply(self, entry: object) -> None:

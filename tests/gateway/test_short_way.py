@@ -43,15 +43,15 @@ class Placing(MemoryLog):
         super().__init__()
         self.placed = 0
 
-    def place(self) -> int | None:
-        seq = super().place()
-        self.placed += seq is not None
-        return seq
+    def place(self, count: int) -> None:
+        super().place(count)
+        self.placed += count
 
 
 class NeverPlacing(MemoryLog):
-    def place(self) -> int | None:
-        return None
+    @property
+    def is_at_rest(self) -> bool:
+        return False
 
 
 class World:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -84,8 +84,12 @@ class History:
         return self._records[-1].at if self._records else self._dropped_at
 
     def append(self, record: Record) -> None:
-        self._records.append(record)
-        self._bytes += _weight(record)
+        self.extend((record,))
+
+    def extend(self, records: Sequence[Record]) -> None:
+        self._records.extend(records)
+        for record in records:
+            self._bytes += len(record.raw) + _NAME_BYTES * record.names
         self._keep_bounds()
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:

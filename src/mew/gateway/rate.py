@@ -2,12 +2,14 @@
 
 from collections.abc import Hashable
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from mew import compiled
 
 __all__ = ["Bucket", "Buckets"]
 
 
-class Bucket:
+class BucketInPython:
     """Holds up to `burst` tokens and gains `per_second` of them; `now_s` is any clock that only goes forward."""
 
     __slots__ = ("_at_s", "_burst", "_per_second", "_tokens")
@@ -29,6 +31,12 @@ class Bucket:
             return 0.0
         self._tokens = tokens
         return (1 - tokens) / self._per_second
+
+
+if TYPE_CHECKING:
+    Bucket = BucketInPython
+else:
+    Bucket = compiled.Bucket or BucketInPython
 
 
 class Buckets:

@@ -11,9 +11,10 @@ from mew.audit.auditor import Auditor
 from mew.log.base import Log, LogUnavailable
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
-from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.frames import MARK
+from mew.protocol.json import NESTING_MAX
 from mew.space import (
     Answer,
     Configured,
@@ -44,10 +45,12 @@ from .invitations import Invitations
 from .outbox import Outboxes
 from .outcome import outcome
 from .pages import Record
+from .plain import Heard, plain_run
 from .ports import Accepted, Counts, Guest, Shell
 from .recovery import Milestones, bounds, record_of, recover
 from .relay import Relay
 from .settings import Limits
+from .showing import Showing
 from .trace import Trace
 from .waiting import Waiting
 from .websocket import Opcode, text_frame
@@ -94,8 +97,9 @@ class Room:
         """What the history no longer has, where it is kept."""
         self._auditor = auditor
         self._intake = Intake(self.space, log, shell.now, trace, last_at)
-        self._outboxes = Outboxes()
-        self.inbox = Inbox(self._take, self._taken)
+        self._outboxes = outboxes = Outboxes()
+        self._showing = Showing(self.space, self.guests, self.history, outboxes, self.counts, trace)
+        self.inbox = Inbox(self._take_plain, self._take, self._taken)
         """Where the doors put what connections say."""
         self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)
         self._entering: Waiting[Connection, None] = Waiting()
@@ -186,6 +190,29 @@ class Room:
             with suppress(LogUnavailable):  # the room has closed: nobody is left to be told
                 self._intake.append(Left(guest.id))
 
+    def _take_plain(self, heard: list[Heard], start: int) -> int:
+        """Take as many as are plain, from `start` on; where one is that is not. They have their places at once."""
+        if not self._log.is_at_rest or self._trace is not None:
+            return start
+        space, loop_s = self.space, self._loop.time()
+        at = self._intake.at(loop_s)
+        standing = space.standing(at)
+        if standing is None:
+            return start
+        bytes_max = self.limits.envelope_bytes
+        records, said, end = plain_run(
+            heard, start, standing, Record, space.seq + 1, at, loop_s, bytes_max, NESTING_MAX
+        )
+        if records:
+            try:
+                self.counts.received += len(records)
+                self._log.place(len(records))
+                space.take_plain(said)
+                self._showing.show_run(records, addressed=standing.addressed)
+            except Exception as error:
+                self._break_off(error)
+        return end
+
     def _take(self, guest: Guest, opcode: int, data: bytes) -> None:
         """A message came: a stream frame if it begins with its mark, an envelope otherwise."""
         if data.startswith(MARK):
@@ -210,19 +237,7 @@ class Room:
             hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
             self.turn_away(guest, hasty, EnvelopeId(envelope.id), envelope.kind)
             return
-        at = self._intake.at(loop_s)
-        plain = not guest.lenient and self.space.is_plain(at, envelope, guest.id)
-        seq = self._log.place() if plain else None
-        if seq is None:
-            self._submit(guest, envelope, received, plain=plain)
-            return
-        try:
-            only = self.space.take_plain(seq, envelope)
-            self._show(Record.of(envelope, received, at=at, only=only, seq=seq, sender=guest.who))
-        except Exception as error:
-            self._break_off(error)
-
-    def _submit(self, guest: Guest, envelope: Envelope, received: bytes, *, plain: bool) -> None:
+        plain = not guest.lenient and self.space.is_plain(self._intake.at(loop_s), envelope, guest.id)
         try:
             refused = self._intake.submit(envelope, received, guest.id, lenient=guest.lenient, plain=plain)
         except LogUnavailable:
@@ -341,19 +356,7 @@ class Room:
                 assert_never(decision)
 
     def _show(self, record: Record) -> None:
-        self.history.append(record)
-        only, frame = record.only, text_frame(record.raw)
-        if only is None:
-            self.counts.delivered += len(self.guests)
-            self._outboxes.to_all(frame)
-        else:
-            receivers = self.space.connections_of(only)
-            self.counts.delivered += len(receivers)
-            self._outboxes.to(receivers, frame)
-        if self._trace is not None:
-            members = self.space.state.members
-            shown = [who for who in members if only is None or who in only]
-            self._trace.delivered(self.id, record.envelope, shown)
+        self._showing.show(record)
 
     def _answer(self, entry: Entry, answer: Answer) -> None:
         frame = text_frame(encode(answer.envelope))

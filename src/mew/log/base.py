@@ -87,10 +87,14 @@ class Log(Protocol):
             LogUnavailable: no more can be read, or kept.
         """
 
-    def place(self) -> int | None:
-        """The next sequence number, for an event that happens now and that `follow` does not yield.
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether what happens now need not be appended: nothing is to be kept, and all that was is yielded."""
 
-        None: it has to be appended, for it is to be kept, or comes after some that were not yielded yet.
+    def place(self, count: int) -> None:
+        """So many events happen now and have the next sequence numbers; `follow` does not yield them.
+
+        Only where the log is at rest.
         """
 
     def recall(self) -> Past:

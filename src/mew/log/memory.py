@@ -47,11 +47,13 @@ class MemoryLog:
             batch, self._new = self._new, []
             yield batch
 
-    def place(self) -> int | None:
-        if self._follower is None:  # it is on its way to what is new
-            return None
-        self._seq += 1
-        return self._seq
+    @property
+    def is_at_rest(self) -> bool:
+        return self._follower is not None  # else it is on its way to what is new
+
+    def place(self, count: int) -> None:
+        assert self._follower is not None, "what is not yielded yet comes first"
+        self._seq += count
 
     def recall(self) -> Past:
         return Past(None, b"", iter(()))

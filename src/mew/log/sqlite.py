@@ -98,8 +98,12 @@ class SqliteLog:
             if self._closed and not self._followers:
                 await asyncio.to_thread(self._release)
 
-    def place(self) -> int | None:
-        return None
+    @property
+    def is_at_rest(self) -> bool:
+        return False
+
+    def place(self, count: int) -> None:
+        raise AssertionError("everything is kept here")
 
     def recall(self) -> Past:
         opened = open_journal(self._folder, self._space, self._durability)

@@ -1,6 +1,6 @@
 """One space: `apply` takes the next log entry and returns what must now happen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from datetime import datetime
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple, assert_never
@@ -30,7 +30,7 @@ from .entries import (
 )
 from .state import GATEWAY_ID_PREFIX, SpaceState, is_gateway_id, signed
 
-__all__ = ["CHANGING_KINDS", "RECENT_IDS", "Space"]
+__all__ = ["CHANGING_KINDS", "RECENT_IDS", "Space", "Standing"]
 
 RECENT_IDS: Final = 65_536
 _FREE_KINDS_MAX: Final = 64
@@ -64,18 +64,28 @@ CHANGING_KINDS: Final = frozenset(kind for kind, rule in _RULES.items() if rule.
 """Kinds that can change what the space would say of the next envelope."""
 
 
+class Standing(NamedTuple):
+    """By what an envelope is plain: who may send which kinds, ids that were used, whose each connection is.
+
+    `addressed`: it is shown to whom it is for and to nobody else.
+    """
+
+    free: Mapping[str, Set[str]]
+    recent: Mapping[str, str]
+    connections: Mapping[Connection, ParticipantId]
+    addressed: bool
+
+
 class Space:
     """One space, after the log entries applied so far. The same entries give the same space."""
 
-    __slots__ = (
-        "_free",
-        "state",
-    )
+    __slots__ = ("_free", "_standing", "state")
 
     def __init__(self, state: SpaceState | None = None) -> None:
         self.state = state if state is not None else SpaceState()
         # By sender, the kinds that need no second look; forgotten whenever something changes.
         self._free: dict[str, set[str]] = {}
+        self._standing = self._stand()
 
     @property
     def seq(self) -> int:
@@ -147,13 +157,22 @@ class Space:
             and (connection is None or state.connections.get(connection) == sender)
         )
 
-    def take_plain(self, seq: int, envelope: Envelope) -> tuple[ParticipantId, ...] | None:
-        """What `apply` does with an entry that has this and nothing else to it; who is shown it, None: everyone."""
+    def standing(self, at: datetime) -> Standing | None:
+        """What tells those apart for which `is_plain`, as long as no other is taken; None where a grant ends now."""
         state = self.state
-        assert seq == state.seq + 1, f"entry {seq} after {state.seq}"
-        state.seq = seq
-        self._remember(envelope.id, envelope.sender)
-        return self._receivers(envelope) if envelope.to else None
+        return None if state.expires_next is not None and state.expires_next <= at else self._standing
+
+    def _stand(self) -> Standing:
+        state = self.state
+        return Standing(self._free, state.recent, state.connections, state.rules.delivery == "addressed")
+
+    def take_plain(self, said: Mapping[str, ParticipantId]) -> None:
+        """What `apply` does with entries that have such envelopes and nothing else to them: ids, and who sent each."""
+        state = self.state
+        state.seq += len(said)
+        state.recent.update(said)
+        state.recent_order.extend(said)
+        self._forget_oldest()
 
     def _refusal_of_kind(self, at: datetime, envelope: Envelope) -> Refused | None:
         state = self.state
@@ -250,8 +269,12 @@ class Space:
         state = self.state
         state.recent[envelope_id] = who
         state.recent_order.append(envelope_id)
-        if len(state.recent) > RECENT_IDS:
-            del state.recent[state.recent_order.popleft()]
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        recent, order = self.state.recent, self.state.recent_order
+        while len(recent) > RECENT_IDS:
+            del recent[order.popleft()]
 
     def _violation(self, who: ParticipantId, envelope: Envelope) -> Refused:
         if not holdings.is_known(self.state, who):
@@ -292,6 +315,7 @@ class Space:
         before = {who: holdings.held(state, who) for who in state.members}
         named = [who for who in state.rules.profiles if holdings.is_known(state, who)]
         state.rules, state.epoch = event.rules, event.epoch
+        self._standing = self._stand()
         holdings.forget(state)
         decisions: list[Decision] = []
         for who in named:  # connected or not: who comes back later starts afresh
