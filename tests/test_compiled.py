@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mew.gateway import plain, rate, websocket
+from mew.gateway import deliveries, plain, rate, websocket
 from mew.gateway.pages import Record
 from mew.gateway.websocket import Message, Reader, WireError
 from mew.protocol import codec
@@ -98,7 +98,8 @@ def test_it_is_used_where_it_is_there() -> None:
     assert vars(codec)["is_plain"] is _compiled.is_plain
     assert vars(websocket)["whole_frames"] is _compiled.whole_frames
     assert vars(plain)["plain_run"] is _compiled.plain_run
-    assert vars(plain)["text_frames"] is _compiled.text_frames
+    assert vars(deliveries)["text_frames"] is _compiled.text_frames
+    assert vars(deliveries)["hand_out"] is _compiled.hand_out
     assert vars(rate)["Bucket"] is _compiled.Bucket
 
 
@@ -230,7 +231,7 @@ def test_what_it_takes_at_once_python_takes_the_same(script: list[Said], address
     records, ids, end = run(_compiled.plain_run, _compiled.Bucket, script, addressed)
     whole = run(plain.plain_run_in_python, rate.BucketInPython, script[:end], addressed)
     assert whole == (records, ids, end)
-    assert _compiled.text_frames(records) == plain.text_frames_in_python(records)
+    assert _compiled.text_frames(records) == deliveries.text_frames_in_python(records)
 
 
 @given(
@@ -285,6 +286,38 @@ def test_a_bucket_gives_as_much_as_in_python(per_second: float, burst: int, wait
         assert one.take(now_s) == other.take(now_s)
 
 
+connections = st.sampled_from([Connection(f"c{number}") for number in range(5)])
+records = st.builds(
+    lambda message, only: Record(AT, "e", "ann", "chat", 0, (), message, only),
+    st.sampled_from([b"", b"x" * 125, b"x" * 126, b"x" * 65_535, b"x" * 65_536]) | st.binary(max_size=20),
+    st.none() | st.lists(st.sampled_from(["ann", "bob", "nobody"]), max_size=3, unique=True).map(tuple),
+)
+
+
+@given(
+    st.lists(records, max_size=8),
+    st.dictionaries(
+        st.sampled_from(["ann", "bob"]), st.lists(connections, max_size=3, unique=True).map(tuple)
+    ),
+    st.sets(connections),
+    st.lists(st.binary(max_size=3), max_size=2),
+    st.dictionaries(connections, st.lists(st.binary(max_size=3), max_size=2)),
+)
+def test_the_same_is_gathered_for_the_same(
+    shown: list[Record],
+    connected: dict[ParticipantId, tuple[Connection, ...]],
+    boxes: set[Connection],
+    shared: list[bytes],
+    apart: dict[Connection, list[bytes]],
+) -> None:
+    def gathered(hand_out: Callable[..., int]) -> object:
+        mine, theirs = list(shared), {one: list(due) for one, due in apart.items()}
+        return hand_out(shown, connected, dict.fromkeys(boxes), mine, theirs), mine, theirs
+
+    assert gathered(_compiled.hand_out) == gathered(deliveries.hand_out_in_python)
+    assert _compiled.text_frames(shown) == deliveries.text_frames_in_python(shown)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -312,6 +345,10 @@ def test_what_fails_in_a_guest_is_raised() -> None:
         _compiled.text_frames((b"",))
     with pytest.raises(AttributeError, match="raw"):
         _compiled.text_frames([b""])
+    with pytest.raises(TypeError, match="deliveries"):
+        _compiled.hand_out([], {}, {}, [])
+    with pytest.raises(AttributeError, match="only"):
+        _compiled.hand_out([b""], {}, {}, [], {})
 
 
 # Frames.

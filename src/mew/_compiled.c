@@ -2,8 +2,8 @@
 
 All of it says yes to what is usual and leaves the rest to Python, which knows every rule and every message: `whole_frames`
 goes before `Reader._read` of `mew.gateway.websocket`, `is_plain` spares `mew.protocol.codec` its closer look, `plain_run`
-and `text_frames` are `mew.gateway.plain`, `Bucket` is `mew.gateway.rate`. Tests hold each to the answers that Python alone
-gives. But for the tokens in a bucket nothing is kept between two calls. */
+is that of `mew.gateway.plain`, `text_frames` and `hand_out` those of `mew.gateway.deliveries`, `Bucket` that of
+`mew.gateway.rate`. Tests hold each to the answers that Python alone gives. But for the tokens in a bucket nothing is kept between two calls. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -631,7 +631,7 @@ static PyType_Spec bucket_spec = {
 
 typedef struct {
     PyTypeObject *bucket;
-    PyObject *id, *who, *bucket_name, *closed, *lenient, *raw;
+    PyObject *id, *who, *bucket_name, *closed, *lenient, *raw, *only;
 } State;
 
 /* What `plain_run` is told. */
@@ -912,7 +912,7 @@ write_head(unsigned char *to, Py_ssize_t size)
 
 PyDoc_STRVAR(text_frames_doc,
 "text_frames(records, /)\n--\n\n"
-"See `mew.gateway.plain.text_frames`.");
+"See `mew.gateway.deliveries.text_frames`.");
 
 static PyObject *
 text_frames(PyObject *module, PyObject *records)
@@ -946,6 +946,117 @@ text_frames(PyObject *module, PyObject *records)
     return frames;
 }
 
+static PyObject *
+text_frame(PyObject *record, State *state)
+{
+    PyObject *message = PyObject_GetAttr(record, state->raw), *frame = NULL;
+    if (message != NULL && !PyBytes_Check(message)) {
+        PyErr_SetString(PyExc_TypeError, "what a record holds is bytes");
+    }
+    else if (message != NULL) {
+        Py_ssize_t size = PyBytes_GET_SIZE(message), head = write_head(NULL, size);
+        if ((frame = PyBytes_FromStringAndSize(NULL, head + size)) != NULL) {
+            write_head((unsigned char *)PyBytes_AS_STRING(frame), size);
+            memcpy(PyBytes_AS_STRING(frame) + head, PyBytes_AS_STRING(message), size);
+        }
+    }
+    Py_XDECREF(message);
+    return frame;
+}
+
+/* What is gathered in a turn; see `Outboxes` in `mew.gateway.outbox`. All borrowed. */
+typedef struct {
+    PyObject *boxes, *shared, *apart;
+} Due;
+
+static int
+give_to_all(Due *due, PyObject *frame)
+{
+    PyObject *connection, *own;
+    Py_ssize_t at = 0;
+    int failed = PyList_Append(due->shared, frame);
+    while (!failed && PyDict_Next(due->apart, &at, &connection, &own)) {
+        failed = PyList_Append(own, frame);
+    }
+    return failed;
+}
+
+static int
+give_to(Due *due, PyObject *connection, PyObject *frame)
+{
+    PyObject *own = PyDict_GetItemWithError(due->apart, connection);
+    if (own != NULL) {
+        return PyList_Append(own, frame);
+    }
+    int is_there = PyErr_Occurred() ? -1 : PyDict_Contains(due->boxes, connection);
+    if (is_there <= 0) {
+        return is_there;
+    }
+    own = PyList_GetSlice(due->shared, 0, PyList_GET_SIZE(due->shared));
+    int failed = own == NULL || PyList_Append(own, frame) || PyDict_SetItem(due->apart, connection, own) ? -1 : 0;
+    Py_XDECREF(own);
+    return failed;
+}
+
+/* To all connections of those it is for; how many these are, -1 where that failed. */
+static Py_ssize_t
+give_to_each(Due *due, PyObject *only, PyObject *connected, PyObject *frame)
+{
+    Py_ssize_t count = 0;
+    if (!PyTuple_Check(only)) {
+        PyErr_SetString(PyExc_TypeError, "those it is for are a tuple");
+        return -1;
+    }
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(only); at++) {
+        PyObject *theirs = PyDict_GetItemWithError(connected, PyTuple_GET_ITEM(only, at));
+        if (theirs == NULL && PyErr_Occurred()) {
+            return -1;
+        }
+        for (Py_ssize_t one = 0; theirs != NULL && PyTuple_Check(theirs) && one < PyTuple_GET_SIZE(theirs); one++) {
+            if (give_to(due, PyTuple_GET_ITEM(theirs, one), frame)) {
+                return -1;
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+PyDoc_STRVAR(hand_out_doc,
+"hand_out(records, connected, boxes, shared, apart, /)\n--\n\n"
+"See `mew.gateway.deliveries.hand_out`.");
+
+static PyObject *
+hand_out(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 5 || !PyList_Check(args[0]) || !PyDict_Check(args[1]) || !PyDict_Check(args[2]) ||
+        !PyList_Check(args[3]) || !PyDict_Check(args[4])) {
+        PyErr_SetString(PyExc_TypeError, "hand_out takes what mew.gateway.deliveries says");
+        return NULL;
+    }
+    State *state = PyModule_GetState(module);
+    Due due = {args[2], args[3], args[4]};
+    Py_ssize_t given = 0;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[0]); at++) {
+        PyObject *record = PyList_GET_ITEM(args[0], at), *only = PyObject_GetAttr(record, state->only);
+        PyObject *frame = only == NULL ? NULL : text_frame(record, state);
+        Py_ssize_t more = -1;
+        if (frame != NULL && only == Py_None) {
+            more = give_to_all(&due, frame) ? -1 : PyDict_GET_SIZE(due.boxes);
+        }
+        else if (frame != NULL) {
+            more = give_to_each(&due, only, args[1], frame);
+        }
+        Py_XDECREF(only);
+        Py_XDECREF(frame);
+        if (more < 0) {
+            return NULL;
+        }
+        given += more;
+    }
+    return PyLong_FromSsize_t(given);
+}
+
 static int
 prepare(PyObject *module)
 {
@@ -956,9 +1067,10 @@ prepare(PyObject *module)
     state->closed = PyUnicode_InternFromString("closed");
     state->lenient = PyUnicode_InternFromString("lenient");
     state->raw = PyUnicode_InternFromString("raw");
+    state->only = PyUnicode_InternFromString("only");
     state->bucket = (PyTypeObject *)PyType_FromModuleAndSpec(module, &bucket_spec, NULL);
     if (!state->id || !state->who || !state->bucket_name || !state->closed || !state->lenient || !state->raw ||
-        !state->bucket) {
+        !state->only || !state->bucket) {
         return -1;
     }
     return PyModule_AddType(module, state->bucket);
@@ -981,6 +1093,7 @@ clear(PyObject *module)
     Py_CLEAR(state->closed);
     Py_CLEAR(state->lenient);
     Py_CLEAR(state->raw);
+    Py_CLEAR(state->only);
     Py_CLEAR(state->bucket);
     return 0;
 }
@@ -996,6 +1109,7 @@ static PyMethodDef functions[] = {
     {"is_plain", (PyCFunction)(void (*)(void))is_plain, METH_FASTCALL, is_plain_doc},
     {"plain_run", (PyCFunction)(void (*)(void))plain_run, METH_FASTCALL, plain_run_doc},
     {"text_frames", text_frames, METH_O, text_frames_doc},
+    {"hand_out", (PyCFunction)(void (*)(void))hand_out, METH_FASTCALL, hand_out_doc},
     {NULL, NULL, 0, NULL},
 };
 

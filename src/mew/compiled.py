@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeAlias
 
-__all__ = ["Bucket", "is_plain", "plain_run", "text_frames", "whole_frames"]
+__all__ = ["Bucket", "hand_out", "is_plain", "plain_run", "text_frames", "whole_frames"]
 
 IsPlain: TypeAlias = Callable[[bytes, int], bool]
 WholeFrames: TypeAlias = Callable[[bytes, int], tuple[list[tuple[int, bytes]], int]]
@@ -28,6 +28,8 @@ whole_frames: WholeFrames | None = getattr(_part, "whole_frames", None)
 plain_run: Any = getattr(_part, "plain_run", None)
 """`mew.gateway.plain.plain_run`."""
 text_frames: Any = getattr(_part, "text_frames", None)
-"""`mew.gateway.plain.text_frames`."""
+"""`mew.gateway.deliveries.text_frames`."""
+hand_out: Any = getattr(_part, "hand_out", None)
+"""`mew.gateway.deliveries.hand_out`."""
 Bucket: Any = getattr(_part, "Bucket", None)
 """`mew.gateway.rate.Bucket`."""

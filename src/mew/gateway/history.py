@@ -88,8 +88,10 @@ class History:
 
     def extend(self, records: Sequence[Record]) -> None:
         self._records.extend(records)
+        more = 0
         for record in records:
-            self._bytes += len(record.raw) + _NAME_BYTES * record.names
+            more += len(record.raw) + _NAME_BYTES * record.names
+        self._bytes += more
         self._keep_bounds()
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:
@@ -100,8 +102,12 @@ class History:
 
     def forget(self, before: datetime) -> None:
         """Drop what was shown before this moment."""
-        while self._records and self._records[0].at < before:
-            self._drop_oldest()
+        old = 0
+        for record in self._records:
+            if record.at >= before:
+                break
+            old += 1
+        self._drop(old)
 
     def knows(self, envelope_id: str) -> bool:
         return self.number_after(envelope_id) is not None
@@ -201,23 +207,29 @@ class History:
         return None
 
     def _keep_bounds(self) -> None:
-        while len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
-            self._drop_oldest()
+        self._drop(len(self._records) - self._envelopes_max)
+        while self._bytes > self._bytes_max:
+            self._drop(1)
 
-    def _drop_oldest(self) -> None:
-        oldest = self._records.popleft()
-        weight = _weight(oldest)
+    def _drop(self, count: int) -> None:
+        """Let go of the oldest."""
+        if count <= 0:
+            return
+        oldest, pop, weight = self._records[0], self._records.popleft, 0
+        gone, of_it = self._gone, self._gone_of_it
+        for _ in range(count):
+            oldest = pop()
+            weight += len(oldest.raw) + _NAME_BYTES * oldest.names
+            if oldest.seq == gone:
+                of_it += 1
+            else:
+                gone, of_it = oldest.seq, 1
         self._bytes -= weight
         self._bytes_dropped += weight
         self._dropped_at = oldest.at
-        self._gone_of_it = self._gone_of_it + 1 if oldest.seq == self._gone else 1
-        self._gone = oldest.seq
-        self._first += 1
+        self._gone, self._gone_of_it = gone, of_it
+        self._first += count
 
 
 def _entry(record: Record) -> int:
     return record.seq
-
-
-def _weight(record: Record) -> int:
-    return len(record.raw) + _NAME_BYTES * record.names

@@ -42,10 +42,11 @@ class Inbox:
         self._end = end
 
     def put(self, guest: Guest, messages: Sequence[Message]) -> None:
-        if not self._heard:
+        heard = self._heard
+        if not heard:
             self._loop.call_soon(self.empty)
         for opcode, data in messages:
-            self._heard.append((guest, opcode, data))
+            heard.append((guest, opcode, data))
 
     def empty(self) -> None:
         """Have everything taken, now."""

@@ -5,10 +5,14 @@ A reader that does not keep up is held back only up to a bound and then closed: 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+from mew.protocol.envelope import ParticipantId
 from mew.space import Connection
+
+from .deliveries import hand_out
+from .pages import Record
 
 __all__ = ["Outbox", "Outboxes"]
 
@@ -153,6 +157,9 @@ class Outboxes:
         # Those whose frames of this turn are not the shared ones.
         self._apart: dict[Connection, list[bytes]] = {}
 
+    def __len__(self) -> int:
+        return len(self._boxes)
+
     def add(self, connection: Connection, outbox: Outbox) -> None:
         """From here on; what was gathered before in this turn is not for it."""
         self._boxes[connection] = outbox
@@ -186,6 +193,12 @@ class Outboxes:
                 own.append(frame)
             elif connection in self._boxes:
                 apart[connection] = [*self._shared, frame]
+
+    def to_each(
+        self, records: list[Record], connected: Mapping[ParticipantId, tuple[Connection, ...]]
+    ) -> int:
+        """Each to those it is for; how many deliveries that makes."""
+        return hand_out(records, connected, self._boxes, self._shared, self._apart)
 
     def flush(self) -> None:
         """One write to each connection that something is due to; a reader that overflows may be removed meanwhile."""

@@ -16,9 +16,9 @@ from mew.space.state import GATEWAY_ID_PREFIX
 from .admit import admit
 from .pages import Record
 from .ports import Guest
-from .websocket import Opcode, text_frame
+from .websocket import Opcode
 
-__all__ = ["Heard", "plain_run", "text_frames"]
+__all__ = ["Heard", "plain_run"]
 
 Heard: TypeAlias = tuple[Guest, int, bytes]
 """A message, with who says it and the opcode of its frame."""
@@ -68,10 +68,4 @@ def plain_run_in_python(
     return records, said, len(heard)
 
 
-def text_frames_in_python(records: list[Record]) -> bytes:
-    """A frame for each of these, joined."""
-    return b"".join([text_frame(record.raw) for record in records])
-
-
 plain_run = compiled.plain_run or plain_run_in_python
-text_frames = compiled.text_frames or text_frames_in_python

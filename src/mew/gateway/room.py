@@ -98,7 +98,7 @@ class Room:
         self._auditor = auditor
         self._intake = Intake(self.space, log, shell.now, trace, last_at)
         self._outboxes = outboxes = Outboxes()
-        self._showing = Showing(self.space, self.guests, self.history, outboxes, self.counts, trace)
+        self._showing = Showing(self.space, self.history, outboxes, self.counts, trace)
         self.inbox = Inbox(self._take_plain, self._take, self._taken)
         """Where the doors put what connections say."""
         self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)

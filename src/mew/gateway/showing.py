@@ -1,14 +1,13 @@
 """What was accepted: into the history, and on its way to those it is for."""
 
-from mew.space import Connection, Space
+from mew.space import Space
 
+from .deliveries import text_frames
 from .history import History
 from .outbox import Outboxes
 from .pages import Record
-from .plain import text_frames
-from .ports import Counts, Guest
+from .ports import Counts
 from .trace import Trace
-from .websocket import text_frame
 
 __all__ = ["Showing"]
 
@@ -19,22 +18,19 @@ class Showing:
     def __init__(
         self,
         space: Space,
-        guests: dict[Connection, Guest],
         history: History,
         outboxes: Outboxes,
         counts: Counts,
         trace: Trace | None,
     ) -> None:
         self._space = space
-        self._guests = guests
         self._history = history
         self._outboxes = outboxes
         self._counts = counts
         self._trace = trace
 
     def show(self, record: Record) -> None:
-        self._history.append(record)
-        self._hand_out(record)
+        self.show_run([record], addressed=record.only is not None)
         if self._trace is not None:
             state, only = self._space.state, record.only
             shown = [who for who in state.members if only is None or who in only]
@@ -44,18 +40,7 @@ class Showing:
         """Show these as one; not `addressed`: they are for everyone. Nothing of it is traced."""
         self._history.extend(records)
         if addressed:
-            for record in records:
-                self._hand_out(record)
+            self._counts.delivered += self._outboxes.to_each(records, self._space.state.connected)
         else:
-            self._counts.delivered += len(records) * len(self._guests)
+            self._counts.delivered += len(records) * len(self._outboxes)
             self._outboxes.to_all(text_frames(records))
-
-    def _hand_out(self, record: Record) -> None:
-        only, frame = record.only, text_frame(record.raw)
-        if only is None:
-            self._counts.delivered += len(self._guests)
-            self._outboxes.to_all(frame)
-        else:
-            receivers = self._space.connections_of(only)
-            self._counts.delivered += len(receivers)
-            self._outboxes.to(receivers, frame)

@@ -177,6 +177,8 @@ class SocketDoor:
 class Guest:
     """One connection in a room."""
 
+    __slots__ = ("after", "bucket", "closed", "id", "outbox", "patience", "room", "who", "wire")
+
     lenient = False
 
     def __init__(self, admission: Admission, wire: Wire, *, after: EnvelopeId | None = None) -> None:
@@ -213,6 +215,8 @@ class Guest:
 
 class LenientGuest(Guest):
     """One that joined by its first frame, as clients of the TypeScript implementation do."""
+
+    __slots__ = ("_claimed", "_now")
 
     lenient = True
 

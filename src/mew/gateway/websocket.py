@@ -73,11 +73,13 @@ _REFUSED_CLOSE_CODES: Final = frozenset({1004, 1005, 1006, *range(1015, 3000)})
 class Reader:
     """Feed it what the socket receives; it returns what is complete."""
 
-    __slots__ = ("_fragments", "_held", "_kind", "_need", "bytes_max")
+    __slots__ = ("_fragments", "_held", "_kind", "_need", "bytes_max", "has_control")
 
     def __init__(self, bytes_max: int) -> None:
         """No message may be larger than `bytes_max`."""
         self.bytes_max = bytes_max
+        self.has_control = False
+        """There was a control frame among those returned, since somebody last said there was none."""
         self._held = bytearray()  # the beginning of a frame
         self._need = 0
         self._kind = 0  # of the message whose fragments these are
@@ -96,12 +98,12 @@ class Reader:
                 return []
             data = bytes(self._held)
             self._held.clear()
-        messages: list[Message] = []
-        at = 0
-        if whole_frames is not None and not self._kind:
+        if whole_frames is None or self._kind:
+            messages, at = list[Message](), 0
+        else:
             messages, at = whole_frames(data, self.bytes_max)
-            if at == len(data):
-                return messages
+        if at == len(data):
+            return messages
         try:
             self._read(data, at, messages)
         except WireError as error:
@@ -172,6 +174,7 @@ class Reader:
         if opcode & CONTROL:
             if opcode == Opcode.CLOSE:
                 _check_close(payload)
+            self.has_control = True
             messages.append((opcode, payload))
             return
         if opcode != Opcode.CONTINUATION:

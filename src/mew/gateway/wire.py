@@ -201,10 +201,29 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard_s = self._loop.time()
+        listener, reader = self._listener, self._reader
         try:
-            messages = self._reader.feed(data)
+            messages = reader.feed(data)
         except WireError as error:
             messages, self._failure = error.before, error  # however the bytes were cut on their way
+        if (
+            listener is None
+            or self._closing
+            or self._waiting
+            or self._failure is not None
+            or reader.has_control
+            or len(messages) > _TURN_MESSAGES
+        ):
+            reader.has_control = False
+            self._take_in(messages, len(data))
+        elif messages:
+            try:
+                listener.receive(messages)
+            except Exception:
+                self._give_up()
+
+    def _take_in(self, messages: list[Message], received: int) -> None:
+        """All but the usual: some wait, or will have to, or are not for the listener."""
         if self._waiting or self._failure is not None or len(messages) > _TURN_MESSAGES:
             self._waiting = self._waiting or deque()
             self._waiting.extend(messages)
@@ -212,7 +231,7 @@ class Wire(asyncio.Protocol):
         else:
             self._pass_on(messages)
         if self._listener is None and not self._has_arrived:
-            self._count_early(len(data))
+            self._count_early(received)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._http is not None:
@@ -285,8 +304,11 @@ class Wire(asyncio.Protocol):
                 else:
                     self._keep((opcode, data))
         except Exception:
-            _log.exception("a message could not be handled")
-            self.close(_INTERNAL, "the gateway failed on this message")
+            self._give_up()
+
+    def _give_up(self) -> None:
+        _log.exception("a message could not be handled")
+        self.close(_INTERNAL, "the gateway failed on this message")
 
     def _control(self, opcode: int, data: bytes) -> None:
         if opcode == Opcode.PING:
@@ -310,10 +332,7 @@ class Wire(asyncio.Protocol):
 
 
 def _has_control(messages: list[Message]) -> bool:
-    for opcode, _ in messages:  # noqa: SIM110  # one at a time, mostly: a generator would cost more
-        if opcode & CONTROL:
-            return True
-    return False
+    return any(opcode & CONTROL for opcode, _ in messages)
 
 
 def _accept(request: web.Request) -> str:
