@@ -1,7 +1,7 @@
 """What is made when the package is built or installed: the page, and the compiled part where there is a compiler.
 
 The page comes from `web/` with node from PyPI and goes into `src/mew/page/static`; the compiled part is
-`src/mew/_compiled.c`, without which everything works, slower. By hand: `python hatch_build.py`. It does nothing while
+`src/mew/c`, without which everything works, slower. By hand: `python hatch_build.py`. It does nothing while
 the sources are as they were the last time.
 """
 
@@ -81,9 +81,10 @@ def build_page(root: Path, say: Say) -> bool:
 
 def build_compiled(root: Path, say: Say) -> Path | None:
     """Compile the part that may be, unless it is there as its source has it now; None where that cannot be done."""
-    source = root / "src" / "mew" / "_compiled.c"
-    made = source.with_name(f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}")
-    if made.exists() and made.stat().st_mtime > source.stat().st_mtime:
+    package = root / "src" / "mew"
+    sources = sorted((package / "c").glob("*.[ch]"))
+    made = package / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if made.exists() and made.stat().st_mtime > max(source.stat().st_mtime for source in sources):
         return made
     made.unlink(missing_ok=True)  # one of another source would be worse than none
     compiler, include = _compiler(), sysconfig.get_path("include")
@@ -93,7 +94,9 @@ def build_compiled(root: Path, say: Say) -> Path | None:
         return None
     as_module = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     half = made.with_suffix(".half")
-    command = [*compiler, "-O3", "-Wall", "-fPIC", *as_module, f"-I{include}", str(source), "-o", str(half)]
+    files = [str(source) for source in sources if source.suffix == ".c"]
+    how = ["-O3", "-Wall", "-fPIC", "-fvisibility=hidden", *as_module, f"-I{include}"]
+    command = [*compiler, *how, *files, "-o", str(half)]
     try:
         subprocess.run(command, capture_output=True, text=True, timeout=STEP_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -102,7 +105,7 @@ def build_compiled(root: Path, say: Say) -> Path | None:
         say(f"mew will run without its compiled part, slower: {compiler[0]} failed: {why}")
         return None
     half.replace(made)  # whoever runs it goes on with the one before
-    say(f"Compiled {source.name}")
+    say("Compiled the C of src/mew/c")
     return made
 
 

@@ -1,6 +1,6 @@
 """Envelopes that nothing follows from, taken as one: `Space.standing` says what may be, C does it where it is there.
 
-Most of what is said in a space is of this kind. The Python here and `plain_run` of `src/mew/_compiled.c` say the same,
+Most of what is said in a space is of this kind. The Python here and `plain_run` of `src/mew/c/plain.c` say the same,
 but that C leaves what is rare to the rules; what neither takes goes through all of them.
 """
 

@@ -1,0 +1,349 @@
+/* The header of an envelope, where it is as most are; anything else is left to Python, and nothing is said of why. */
+
+#include "mew.h"
+
+#define FIELDS_MAX 32 /* of an envelope; one with more is left to Python */
+#define NAME_BYTES_MAX 256
+#define CONTEXT_BYTES_MAX 4096
+#define PROTOCOL "mew/v0.4"
+
+static int
+is_text(Part part, const char *text)
+{
+    return part.size == (Py_ssize_t)strlen(text) && memcmp(part.at, text, part.size) == 0;
+}
+
+static int
+is_digit(unsigned char one)
+{
+    return one >= '0' && one <= '9';
+}
+
+static Bytes
+skip_space(Bytes at, Bytes end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
+        at++;
+    }
+    return at;
+}
+
+/* Where in a string something else comes than what stands for itself: a quote, a backslash, or what is below a space. */
+static Bytes
+skip_usual(Bytes at, Bytes end)
+{
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);
+    for (; end - at >= 8; at += 8) {
+        uint64_t eight;
+        memcpy(&eight, at, 8);
+        uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
+        uint64_t found = ((eight - ones * ' ') & ~eight) | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash);
+        if (found & tops) {
+            return at + __builtin_ctzll(found & tops) / 8; /* a borrow may mark one more, never one before */
+        }
+    }
+#endif
+    while (at < end && *at != '"' && *at != '\\' && *at >= ' ') {
+        at++;
+    }
+    return at;
+}
+
+/* What follows a `\` in a string; NULL where that is half of a character, or nothing. */
+static Bytes
+skip_escape(Bytes at, Bytes end)
+{
+    if (at == end) {
+        return NULL;
+    }
+    if (*at != 'u') {
+        return strchr("\"\\/bfnrt", *at) != NULL && *at != 0 ? at + 1 : NULL;
+    }
+    if (end - at < 5) {
+        return NULL;
+    }
+    for (int digit = 1; digit < 5; digit++) {
+        unsigned char one = at[digit] | 0x20;
+        if (!is_digit(at[digit]) && (one < 'a' || one > 'f')) {
+            return NULL;
+        }
+    }
+    int is_surrogate = (at[1] | 0x20) == 'd' && !(at[2] >= '0' && at[2] <= '7');
+    return is_surrogate ? NULL : at + 5;
+}
+
+/* Each of these steps over one thing of JSON (RFC 8259) and returns what is behind it, or NULL where it is not there. */
+static Bytes
+skip_string(Bytes at, Bytes end, int *escapes)
+{
+    if (at == end || *at != '"') {
+        return NULL;
+    }
+    for (at = skip_usual(at + 1, end); at < end && *at == '\\'; at = skip_usual(at, end)) {
+        *escapes = 1;
+        if ((at = skip_escape(at + 1, end)) == NULL) {
+            return NULL;
+        }
+    }
+    return at < end && *at == '"' ? at + 1 : NULL;
+}
+
+static Bytes
+skip_digits(Bytes at, Bytes end)
+{
+    Bytes first = at;
+    while (at < end && is_digit(*at)) {
+        at++;
+    }
+    return at > first ? at : NULL;
+}
+
+static Bytes
+skip_number(Bytes at, Bytes end)
+{
+    if (at < end && *at == '-') {
+        at++;
+    }
+    at = at < end && *at == '0' ? at + 1 : skip_digits(at, end);
+    if (at != NULL && at < end && *at == '.') {
+        at = skip_digits(at + 1, end);
+    }
+    if (at != NULL && at < end && (*at == 'e' || *at == 'E')) {
+        at++;
+        if (at < end && (*at == '+' || *at == '-')) {
+            at++;
+        }
+        at = skip_digits(at, end);
+    }
+    return at;
+}
+
+static Bytes
+skip_word(Bytes at, Bytes end, const char *word)
+{
+    Py_ssize_t size = (Py_ssize_t)strlen(word);
+    return end - at >= size && memcmp(at, word, size) == 0 ? at + size : NULL;
+}
+
+static Bytes skip_members(Bytes at, Bytes end, int is_object, Py_ssize_t depth_left);
+
+static Bytes
+skip_value(Bytes at, Bytes end, Py_ssize_t depth_left)
+{
+    int escapes;
+    if (at == end) {
+        return NULL;
+    }
+    switch (*at) {
+    case '"':
+        return skip_string(at, end, &escapes);
+    case '{':
+    case '[':
+        return depth_left > 0 ? skip_members(at + 1, end, *at == '{', depth_left - 1) : NULL;
+    case 't':
+        return skip_word(at, end, "true");
+    case 'f':
+        return skip_word(at, end, "false");
+    case 'n':
+        return skip_word(at, end, "null");
+    default:
+        return skip_number(at, end);
+    }
+}
+
+static Bytes
+skip_colon(Bytes at, Bytes end)
+{
+    at = skip_space(at, end);
+    return at < end && *at == ':' ? skip_space(at + 1, end) : NULL;
+}
+
+/* The inside of an object or an array, and its end. */
+static Bytes
+skip_members(Bytes at, Bytes end, int is_object, Py_ssize_t depth_left)
+{
+    unsigned char last = is_object ? '}' : ']';
+    int escapes;
+    at = skip_space(at, end);
+    if (at < end && *at == last) {
+        return at + 1;
+    }
+    for (;;) {
+        if (is_object &&
+            ((at = skip_string(at, end, &escapes)) == NULL || (at = skip_colon(at, end)) == NULL)) {
+            return NULL;
+        }
+        if ((at = skip_value(at, end, depth_left)) == NULL || (at = skip_space(at, end)) == end) {
+            return NULL;
+        }
+        if (*at == last) {
+            return at + 1;
+        }
+        if (*at != ',') {
+            return NULL;
+        }
+        at = skip_space(at + 1, end);
+    }
+}
+
+/* A string that stands for itself: without escapes, and of one byte at least. */
+static Bytes
+read_text(Bytes at, Bytes end, Py_ssize_t bytes_max, Part *found)
+{
+    int escapes = 0;
+    Bytes behind = skip_string(at, end, &escapes);
+    if (behind == NULL || escapes || behind - at < 3 || behind - at - 2 > bytes_max) {
+        return NULL;
+    }
+    found->at = at + 1;
+    found->size = behind - at - 2;
+    return behind;
+}
+
+static Bytes
+read_names(Bytes at, Bytes end, Part *names, int *count)
+{
+    if (at == end || *at != '[') {
+        return NULL;
+    }
+    at = skip_space(at + 1, end);
+    if (at < end && *at == ']') {
+        return at + 1;
+    }
+    for (;;) {
+        if (*count == NAMES_MAX || (at = read_text(at, end, NAME_BYTES_MAX, &names[*count])) == NULL) {
+            return NULL;
+        }
+        ++*count;
+        if ((at = skip_space(at, end)) == end || (*at != ',' && *at != ']')) {
+            return NULL;
+        }
+        if (*at == ']') {
+            return at + 1;
+        }
+        at = skip_space(at + 1, end);
+    }
+}
+
+static int
+number(Bytes digits, int count)
+{
+    int found = 0;
+    for (int at = 0; at < count; at++) {
+        if (!is_digit(digits[at])) {
+            return -1;
+        }
+        found = 10 * found + digits[at] - '0';
+    }
+    return found;
+}
+
+/* Whether this is a moment in the commonest of the forms of RFC 3339: 2026-01-31T23:59:59.123Z */
+static int
+is_moment(Part text)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    Bytes at = text.at;
+    if (text.size < 20 || text.size > 27 || at[4] != '-' || at[7] != '-' || at[10] != 'T' || at[13] != ':' ||
+        at[16] != ':' || at[text.size - 1] != 'Z') {
+        return 0;
+    }
+    int year = number(at, 4), month = number(at + 5, 2), day = number(at + 8, 2);
+    int hour = number(at + 11, 2), minute = number(at + 14, 2), second = number(at + 17, 2);
+    if (year < 1 || month < 1 || month > 12 || day < 1 || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+        second < 0 || second > 59) {
+        return 0;
+    }
+    int is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (day > days[month - 1] + (month == 2 && is_leap)) {
+        return 0;
+    }
+    return text.size == 20 || (at[19] == '.' && text.size > 21 && number(at + 20, (int)text.size - 21) >= 0);
+}
+
+/* The value of a field of the envelope. */
+static Bytes
+read_field(Bytes at, Bytes end, Part name, Py_ssize_t depth_left, Header *header)
+{
+    Part text;
+    if (is_text(name, "payload")) {
+        return at < end && *at == '{' ? skip_value(at, end, depth_left) : NULL;
+    }
+    if (is_text(name, "id")) {
+        return read_text(at, end, NAME_BYTES_MAX, &header->id);
+    }
+    if (is_text(name, "from")) {
+        return read_text(at, end, NAME_BYTES_MAX, &header->from);
+    }
+    if (is_text(name, "kind")) {
+        return read_text(at, end, NAME_BYTES_MAX, &header->kind);
+    }
+    if (is_text(name, "protocol")) {
+        return read_text(at, end, NAME_BYTES_MAX, &header->protocol);
+    }
+    if (is_text(name, "ts")) {
+        at = read_text(at, end, NAME_BYTES_MAX, &text);
+        return at != NULL && is_moment(text) ? at : NULL;
+    }
+    if (is_text(name, "to")) {
+        return read_names(at, end, header->to, &header->to_count);
+    }
+    if (is_text(name, "correlation_id")) {
+        return read_names(at, end, header->about, &header->about_count);
+    }
+    if (is_text(name, "context")) {
+        return read_text(at, end, CONTEXT_BYTES_MAX, &text);
+    }
+    return skip_value(at, end, depth_left);
+}
+
+/* The header of an envelope that is well-formed and can be read in one way only; 0 also where that takes a closer look. */
+int
+read_header(Bytes at, Py_ssize_t size, Py_ssize_t depth_max, Header *header)
+{
+    Bytes end = at + size;
+    Part names[FIELDS_MAX];
+    memset(header, 0, sizeof *header);
+    at = skip_space(at, end);
+    if (at == end || *at != '{') {
+        return 0;
+    }
+    for (int known = 0; known < FIELDS_MAX; known++) {
+        Part *name = &names[known];
+        at = read_text(skip_space(at + 1, end), end, NAME_BYTES_MAX, name);
+        for (int before = 0; before < known; before++) {
+            if (is_same(names[before], *name)) {
+                return 0;
+            }
+        }
+        if (at == NULL || (at = skip_colon(at, end)) == NULL ||
+            (at = read_field(at, end, *name, depth_max - 1, header)) == NULL || (at = skip_space(at, end)) == end) {
+            return 0;
+        }
+        if (*at == '}') {
+            return skip_space(at + 1, end) == end && is_text(header->protocol, PROTOCOL) && header->id.size &&
+                   header->from.size && header->kind.size;
+        }
+        if (*at != ',') {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+PyObject *
+is_plain(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyBytes_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "is_plain takes bytes and a number");
+        return NULL;
+    }
+    Bytes text = (Bytes)PyBytes_AS_STRING(args[0]);
+    Py_ssize_t size = PyBytes_GET_SIZE(args[0]), depth_max = PyNumber_AsSsize_t(args[1], NULL);
+    if (depth_max == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    Header header;
+    return PyBool_FromLong(is_utf8(text, size) && read_header(text, size, depth_max, &header));
+}
