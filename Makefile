@@ -8,6 +8,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --silent
 
+# Half as many again as there are cores: many tests wait for a process, a page or a clock.
+WORKERS := $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+
 # These measure, and want the machine to themselves.
 MEASURES := tests/page/test_page_speed.py
 
@@ -21,13 +25,14 @@ run: $(READY)
 
 test: $(READY) tests-ready lint
 	$(NPM) test
-	$(BIN)/pytest -n auto --dist worksteal --ignore $(MEASURES)
+	$(PYTEST) --ignore $(MEASURES)
 	$(BIN)/pytest $(MEASURES)
 
-check: $(READY) lint quick
+check: $(READY)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint quick
 
 quick: $(READY) web
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not e2e" -o asyncio_debug=false
+	$(PYTEST) -m "not slow and not e2e" -o asyncio_debug=false
 	$(NPM) test
 
 web: $(READY)

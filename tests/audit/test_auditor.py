@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 import pytest
@@ -147,6 +148,25 @@ async def test_what_waits_to_be_written_is_counted_and_no_welcome_is_kept(
     monkeypatch.setattr(module, "_BEHIND", sum(len(bytes(one.envelope.payload)) for one in told) - 1)
     assert auditor.is_behind
     await auditor.close()
+
+
+async def test_a_record_from_before_is_not_sure_until_it_was_looked_at(
+    table: Table, folder: Path, writers: Writers
+) -> None:
+    first = Auditor(folder, lambda: START, writers)
+    assert first.is_sure, "there is none"
+    for entry, decisions in zip(table.entries, table.decided, strict=True):
+        first.take(entry, decisions)
+    await first.close()
+    second, busy = Auditor(folder, lambda: START, writers), Event()
+    for _ in range(2):  # all the threads there are
+        writers.writing.submit(busy.wait)
+    second.begin(after=len(table.entries))
+    assert not second.is_sure
+    busy.set()
+    await second.settle(len(table.entries))
+    assert second.is_sure
+    await second.close()
 
 
 async def test_what_could_not_be_written_is_made_when_there_is_room_again(

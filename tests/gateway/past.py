@@ -40,7 +40,8 @@ class Past:
         self.shown: list[Record] = []
         self.history = History(envelopes_max, 1 << 30)
         self.retention = Retention()
-        self.archive = Archive(folder, self.retention, readers, self._settle, self._kept)
+        self.archive = Archive(folder, self.retention, readers, self, self._kept)
+        self.is_sure = True
         self.auditing = True
         """Whether the record is brought up to date when somebody needs it."""
         self._end = first_link(SPACE)
@@ -81,7 +82,7 @@ class Past:
             connection.execute("UPDATE turns SET entries = substr(entries, 1, 40) WHERE last = ?", (last,))
             connection.commit()
 
-    async def _settle(self, until: int) -> None:
+    async def settle(self, until: int) -> None:
         if self.auditing:
             self.index()
 

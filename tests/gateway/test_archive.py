@@ -226,6 +226,20 @@ async def test_a_part_that_the_index_lacks_is_left_out_and_said_to_be(tmp_path: 
         assert await walk(space, query) == (fitting(space.shown, query), True)
 
 
+async def test_an_index_that_may_be_of_another_journal_is_not_believed(tmp_path: Path) -> None:
+    table = eventful(10, 80)
+    with past(tmp_path / "past", 10) as space:
+        space.happen(table.entries, table.decided)
+        space.index()
+        space.is_sure = False
+        for query in (Query(who=ANN), Query(who=ANN, correlation=space.shown[0].id)):
+            found, complete = await walk(space, query)
+            assert found == [one for one in found if one.seq > space.history.gone]
+            assert not complete
+        space.is_sure = True
+        assert await walk(space, Query(who=ANN)) == (fitting(space.shown, Query(who=ANN)), True)
+
+
 async def test_what_comes_before_a_damage_is_told_and_what_is_in_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

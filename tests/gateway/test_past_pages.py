@@ -70,14 +70,17 @@ async def test_what_the_journal_lost_is_not_mixed_with_what_came_instead(
     first = await serve(private, more=LITTLE)
     said = [await first.ann.say() for _ in range(4)]
     await first.stop()
-    file = tmp_path / ".mew" / "journal" / "demo" / "entries.db"
-    copy = file.read_bytes()
+    folder = tmp_path / ".mew" / "journal" / "demo"
+    copy = {file: file.read_bytes() for file in folder.glob("entries.db*")}  # with what SQLite has beside it
     second = await serve(SPACE_YAML, more=LITTLE)
     for _ in range(6):
         await second.ann.say("mcp/request")
         await second.bot.send({"kind": "mcp/request"})
     await second.stop()
-    file.write_bytes(copy)
+    for file in folder.glob("entries.db*"):
+        file.unlink()
+    for file, content in copy.items():
+        file.write_bytes(content)
     third = await serve(private, more=LITTLE)
     secrets = [await third.ann.say(to=["eve"]) for _ in range(8)]
     assert await pages(third.eve) == ([*said, *secrets], True)

@@ -119,6 +119,11 @@ class Auditor:
         """Whether so much waits to be written that the space must wait too."""
         return len(self._taken) > _MANY * _BEHIND or self._bytes > _BYTES_MAX * _BEHIND
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether what the record says is of this journal: one from before may tell of entries that it has lost."""
+        return self._begun is None or self._index is not None
+
     def covered(self, after: int) -> int:
         """The last entry after this one up to which the record has all. May be called in any thread.
 

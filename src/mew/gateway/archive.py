@@ -5,13 +5,13 @@ memory has moved on when that is answered, the page ends there, and the next goe
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Event
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -63,14 +63,21 @@ class Archives:
 
     def open(self, space: str, log: Log, auditor: Auditor) -> "Archive":
         """That of a space, whose id is fit to name a folder; the auditor is who writes its index."""
-        return Archive(self._folder / space, self._retention, self._readers, auditor.settle, lambda: log.kept)
+        return Archive(self._folder / space, self._retention, self._readers, auditor, lambda: log.kept)
 
     def close(self) -> None:
         self._readers.close()
 
 
-Settle = Callable[[int], Awaitable[None]]
-"""Returns when the index has the facts of the entries up to this one, as far as it can."""
+class Recording(Protocol):
+    """Who writes the index."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether what it says is of this journal."""
+
+    async def settle(self, until: int) -> None:
+        """Returns when it has the facts of the entries up to this one, as far as it can."""
 
 
 class Archive:
@@ -81,14 +88,14 @@ class Archive:
         folder: Path,
         retention: Retention,
         readers: Readers,
-        settle: Settle,
+        recording: Recording,
         kept: Callable[[], Kept],
     ) -> None:
         """`kept`: what the journal has now."""
         self._folder = folder
         self._retention = retention
         self._readers = readers
-        self._settle = settle
+        self._recording = recording
         self._kept = kept
         self._reading = asyncio.Semaphore(_READING_MAX)
         self._waiting = 0
@@ -163,17 +170,19 @@ class Archive:
             query = replace(query, before=None)
         since = self._retention.kept_since
         asked = Asked(self._folder, query, history.gone, since, chain, self._readers.stopped)
-        found = await self._run(read_excerpt, asked, filling)
+        found = await self._run(read_excerpt, asked, filling) if self._recording.is_sure else None
         if found is None:
-            await self._settled(asked.until)
+            if not await self._settled(asked.until):
+                return Excerpt(None, complete=False)
             found = await self._run(read_covered, asked, filling)
         return found
 
     async def _chain(self, history: History, query: Query) -> Linked:
         """What hangs together leads from memory to the journal and back. Never complete: not all talk is known."""
         assert query.correlation is not None, "a chain of nothing"
-        await self._settled(history.gone)
         found = Linked({query.correlation}, [], complete=False)
+        if not await self._settled(history.gone):
+            return found
         is_over = patience(self._readers.stopped)
         for _ in range(_ROUNDS_MAX):
             here = history.chain(found.ids, query.who)
@@ -182,10 +191,12 @@ class Archive:
                 break
         return replace(found, complete=False)
 
-    async def _settled(self, until: int) -> None:
+    async def _settled(self, until: int) -> bool:
+        """Give the index a moment to come so far; whether it is to be believed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLE_S):
-                await self._settle(until)
+                await self._recording.settle(until)
+        return self._recording.is_sure
 
     async def _run(self, work: Callable[..., Result], *values: object) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._readers.threads, work, *values)

@@ -427,6 +427,7 @@ async def test_a_memory_that_cannot_be_compacted_is_not_tried_for_each_envelope(
         assert tries == [100]
         await say(ann, 5)
         await settled(ann.connection, bot)
+        await ann.hears(Kind.STATUS, many=5)
         assert 1 < len(tries) < 5
 
 
