@@ -84,7 +84,8 @@ def build_compiled(root: Path, say: Say) -> Path | None:
     package = root / "src" / "mew"
     sources = sorted((package / "c").glob("*.[ch]"))
     made = package / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
-    if made.exists() and made.stat().st_mtime > max(source.stat().st_mtime for source in sources):
+    changed_s = max(path.stat().st_mtime for path in (package / "c", *sources))
+    if made.exists() and made.stat().st_mtime > changed_s:
         return made
     made.unlink(missing_ok=True)  # one of another source would be worse than none
     compiler, include = _compiler(), sysconfig.get_path("include")

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 __all__ = ["Bucket", "hand_out", "is_plain", "plain_run", "text_frames", "whole_frames"]
 
-IsPlain: TypeAlias = Callable[[bytes, int], bool]
+IsPlain: TypeAlias = Callable[[bytes], bool]
 WholeFrames: TypeAlias = Callable[[bytes, int], tuple[list[tuple[int, bytes]], int]]
 
 
@@ -25,11 +25,12 @@ is_plain: IsPlain | None = getattr(_part, "is_plain", None)
 """Whether bytes are an envelope that can be read in one way only; False also where that takes a closer look."""
 whole_frames: WholeFrames | None = getattr(_part, "whole_frames", None)
 """The messages in the usual frames that bytes begin with, of so many bytes each, and where another begins."""
-plain_run: Any = getattr(_part, "plain_run", None)
-"""`mew.gateway.plain.plain_run`."""
-text_frames: Any = getattr(_part, "text_frames", None)
-"""`mew.gateway.deliveries.text_frames`."""
-hand_out: Any = getattr(_part, "hand_out", None)
-"""`mew.gateway.deliveries.hand_out`."""
-Bucket: Any = getattr(_part, "Bucket", None)
-"""`mew.gateway.rate.Bucket`."""
+# Typed where they are used: these know what `mew.gateway` is made of.
+plain_run = getattr(_part, "plain_run", None)
+"""What of `mew.gateway.plain` is done for many at once."""
+text_frames = getattr(_part, "text_frames", None)
+"""Of `mew.gateway.deliveries`."""
+hand_out = getattr(_part, "hand_out", None)
+"""Of `mew.gateway.deliveries`."""
+Bucket = getattr(_part, "Bucket", None)
+"""Of `mew.gateway.rate`."""

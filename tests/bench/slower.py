@@ -8,7 +8,12 @@ from bench import guard
 from mew.gateway.history import History
 from mew.gateway.pages import Record
 
-extend = History.extend
+append, extend = History.append, History.extend
+
+
+def parse_and_append(self: History, record: Record) -> None:
+    json.loads(record.raw)
+    append(self, record)
 
 
 def parse_and_extend(self: History, records: Sequence[Record]) -> None:
@@ -18,5 +23,6 @@ def parse_and_extend(self: History, records: Sequence[Record]) -> None:
 
 
 if __name__ == "__main__":
+    History.append = parse_and_append  # type: ignore[method-assign]
     History.extend = parse_and_extend  # type: ignore[method-assign]
     sys.exit(guard.main())

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mew.gateway import plain
 from mew.gateway.outbox import Outbox
 from mew.gateway.rate import Bucket
 from mew.gateway.room import Room
@@ -43,9 +44,9 @@ class Placing(MemoryLog):
         super().__init__()
         self.placed = 0
 
-    def place(self, count: int) -> None:
-        super().place(count)
+    def place(self, count: int) -> int:
         self.placed += count
+        return super().place(count)
 
 
 class NeverPlacing(MemoryLog):
@@ -101,7 +102,7 @@ class Member:
 
     after: EnvelopeId | None = None
 
-    def __init__(self, who: str, number: int, *, lenient: bool = False) -> None:
+    def __init__(self, who: str, number: int, burst: float, *, lenient: bool = False) -> None:
         self.id = Connection(f"c{number}")
         self.who = ParticipantId(who)
         self.lenient = lenient
@@ -109,8 +110,8 @@ class Member:
         self.code = 0
         self.pipe = Pipe()
         self.outbox = Outbox(self.pipe, 1 << 30, lambda: None)
-        self.bucket = Bucket(1e6, 1e6)
-        self.patience = Bucket(1e6, 1e6)
+        self.bucket = Bucket(1e-6, burst)  # no more, however long it takes
+        self.patience = Bucket(1e-6, burst)
 
     def close(self, code: int, reason: str) -> None:
         self.closed, self.code = True, code
@@ -125,15 +126,16 @@ class Member:
 class Play:
     """A room and who is in it."""
 
-    def __init__(self, log: MemoryLog, **rules: Any) -> None:
+    def __init__(self, log: MemoryLog, burst: float, **rules: Any) -> None:
         self.world = World()
+        self.burst = burst
         profiles = {ParticipantId(who): tuple(map(Capability.parse, held)) for who, held in HELD.items()}
         self.room = Room(Rules(id="desk", profiles=profiles, **rules), Limits(), log, self.world)
         self.members: list[Member] = []
         self._under_way: list[asyncio.Future[Any]] = []
 
     async def join(self, who: str, *, lenient: bool = False) -> Member:
-        member = Member(who, len(self.members), lenient=lenient)
+        member = Member(who, len(self.members), self.burst, lenient=lenient)
         self.members.append(member)
         self._under_way.append(asyncio.ensure_future(self.room.enter(member)))
         await asyncio.sleep(0)
@@ -169,9 +171,10 @@ class Play:
 
 
 @asynccontextmanager
-async def played(log: MemoryLog, **rules: Any) -> AsyncIterator[Play]:
+async def played(log: MemoryLog, burst: float = 1e6, **rules: Any) -> AsyncIterator[Play]:
+    """`burst`: so many may each of them say, and so much of it may be wrong."""
     with patch("secrets.token_hex", lambda size: "ab" * size):
-        play = Play(log, **rules)
+        play = Play(log, burst, **rules)
     running = asyncio.ensure_future(play.room.run())
     for who in WHO:
         await play.join(who)
@@ -303,8 +306,7 @@ async def became(log: MemoryLog, script: Sequence[Act], **rules: Any) -> dict[st
             "seen": {member.id: [one for one in member.seen if not is_error(one)] for member in here},
             "errors": {member.id: sorted(map(error, filter(is_error, member.seen))) for member in here},
             "closed": {member.id: member.code for member in play.members},
-            "frames": play.room.counts.frames,
-            "refused": play.room.counts.refused,
+            "counts": [getattr(play.room.counts, name) for name in play.room.counts.__slots__],
         }
         return {name: without_places(value) for name, value in became.items()}
 
@@ -325,27 +327,31 @@ def is_error(one: Any) -> bool:
 
 
 def error(one: Any) -> str:
-    """Its own id and time are its own."""
-    return json.dumps([one["payload"], one.get("correlation_id")], sort_keys=True)
+    """Its own id and time are its own, and how long one has to wait."""
+    told = {name: value for name, value in one["payload"].items() if name not in ("message", "retry_after_s")}
+    return json.dumps([told, one.get("correlation_id")], sort_keys=True)
 
 
 @given(
     script=st.lists(acts, max_size=40),
     delivery=st.sampled_from(["everyone", "addressed"]),
     announced=st.booleans(),
+    burst=st.sampled_from([1e6, 6]),
 )
 @example(
     script=[(say_twice, ("bob",)), (rest, (1,)), (say_twice, ("bob",)), (open_stream, ("bob",))],
     delivery="everyone",
     announced=False,
+    burst=1e6,
 )
 @settings(max_examples=60, deadline=None)
 def test_whichever_way_it_goes_the_same_is_shown_to_the_same_in_the_same_order(
     script: list[Act],
     delivery: str,
     announced: bool,  # noqa: FBT001
+    burst: float,
 ) -> None:
-    rules = {"delivery": delivery, "announce_violations": announced}
+    rules = {"delivery": delivery, "announce_violations": announced, "burst": burst}
     short = asyncio.run(became(Placing(), script, **rules))
     whole = asyncio.run(became(NeverPlacing(), script, **rules))
     for name in whole:
@@ -371,6 +377,21 @@ async def placed(*messages: bytes, prepare: Callable[[Play], None] | None = None
 
 async def test_what_is_plain_takes_it() -> None:
     assert await placed(envelope("ann", "e1"), envelope("ann", "e2", to=["bob"])) == 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        envelope("ann", "e1", ts="2026-01-01T00:00:00+02:00"),
+        envelope("ann", "e1", ts="2026-01-01T00:00:00.12345678Z"),
+        envelope("ann", "e1", to=[f"p{number}" for number in range(20)]),
+        envelope("ann", "e1", context=""),
+        envelope("ann", "e1").replace(b'"e1"', b'"\\u0065"'),
+        envelope("ann", "e1").replace(b"mew/v", b"mew\\/v"),
+    ],
+)
+async def test_what_c_leaves_to_python_takes_it_too_and_holds_up_nobody(message: bytes) -> None:
+    assert await placed(message, envelope("ann", "e2"), envelope("ann", "e3")) == 3
 
 
 async def test_a_grant_that_ends_later_keeps_nobody_from_it() -> None:
@@ -432,6 +453,15 @@ async def test_who_waits_for_news_is_woken_by_what_is_shown_and_by_nothing_else(
         await play.rest()
         assert woken == 1
         waiting.cancel()
+
+
+@pytest.mark.skipif(plain.plain_run is None, reason="there is no compiled part")
+async def test_a_bug_met_in_a_run_stops_the_space() -> None:
+    async with played(Placing()) as play:
+        with patch.object(plain, "plain_run", side_effect=Broken()):
+            play.hear("ann", envelope("ann", "e1"))
+            await play.rest()
+        assert play.room.news.is_set(), "it has closed"
 
 
 async def test_a_bug_met_while_it_is_sent_stops_the_space() -> None:

@@ -2,66 +2,77 @@
 
 #include "mew.h"
 
-/* The head of a frame that is not masked, written to `to` unless that is NULL; how long it is. */
 static Py_ssize_t
-write_head(unsigned char *to, Py_ssize_t size)
+frame_bytes(Py_ssize_t size)
 {
-    Py_ssize_t wide = size < 126 ? 0 : size < 65536 ? 2 : 8;
-    if (to != NULL) {
-        to[0] = WHOLE_TEXT;
-        to[1] = (unsigned char)(wide == 0 ? size : wide == 2 ? 126 : 127);
-        for (Py_ssize_t at = 0; at < wide; at++) {
-            to[2 + at] = (unsigned char)((uint64_t)size >> 8 * (wide - 1 - at));
-        }
+    return size + (size < 126 ? 2 : size < 65536 ? 4 : 10);
+}
+
+/* One frame, not masked; where the next begins. */
+static unsigned char *
+write_frame(unsigned char *to, PyObject *message)
+{
+    Py_ssize_t size = PyBytes_GET_SIZE(message), wide = frame_bytes(size) - size - 2;
+    *to++ = WHOLE_TEXT;
+    *to++ = (unsigned char)(wide == 0 ? size : wide == 2 ? 126 : 127);
+    while (wide > 0) {
+        *to++ = (unsigned char)((uint64_t)size >> 8 * --wide);
     }
-    return 2 + wide;
+    memcpy(to, PyBytes_AS_STRING(message), size);
+    return to + size;
+}
+
+/* The bytes that a record holds; a new reference. */
+static PyObject *
+message_of(State *state, PyObject *record)
+{
+    PyObject *message = PyObject_GetAttr(record, state->raw);
+    if (message != NULL && !PyBytes_Check(message)) {
+        PyErr_SetString(PyExc_TypeError, "what a record holds is bytes");
+        Py_CLEAR(message);
+    }
+    return message;
 }
 
 PyObject *
 text_frames(PyObject *module, PyObject *records)
 {
-    State *state = PyModule_GetState(module);
-    Py_ssize_t count = PyList_Check(records) ? PyList_GET_SIZE(records) : -1, size = 0;
-    PyObject *messages = count < 0 ? NULL : PyTuple_New(count), *frames = NULL;
-    for (Py_ssize_t at = 0; messages != NULL && at < count; at++) {
-        PyObject *message = PyObject_GetAttr(PyList_GET_ITEM(records, at), state->raw);
-        if (message == NULL || !PyBytes_Check(message)) {
-            Py_XDECREF(message);
+    if (!PyList_Check(records)) {
+        PyErr_SetString(PyExc_TypeError, "text_frames takes a list of records");
+        return NULL;
+    }
+    PyObject *held = PyList_AsTuple(records), *messages = held == NULL ? NULL : PyTuple_New(PyTuple_GET_SIZE(held));
+    Py_ssize_t count = messages == NULL ? 0 : PyTuple_GET_SIZE(held), size = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *message = message_of(PyModule_GetState(module), PyTuple_GET_ITEM(held, at));
+        if (message == NULL) {
             Py_CLEAR(messages);
             break;
         }
         PyTuple_SET_ITEM(messages, at, message);
-        size += write_head(NULL, PyBytes_GET_SIZE(message)) + PyBytes_GET_SIZE(message);
+        size += frame_bytes(PyBytes_GET_SIZE(message));
     }
-    if (messages != NULL && (frames = PyBytes_FromStringAndSize(NULL, size)) != NULL) {
+    PyObject *frames = messages == NULL ? NULL : PyBytes_FromStringAndSize(NULL, size);
+    if (frames != NULL) {
         unsigned char *to = (unsigned char *)PyBytes_AS_STRING(frames);
         for (Py_ssize_t at = 0; at < count; at++) {
-            PyObject *message = PyTuple_GET_ITEM(messages, at);
-            to += write_head(to, PyBytes_GET_SIZE(message));
-            memcpy(to, PyBytes_AS_STRING(message), PyBytes_GET_SIZE(message));
-            to += PyBytes_GET_SIZE(message);
+            to = write_frame(to, PyTuple_GET_ITEM(messages, at));
         }
     }
-    else if (!PyErr_Occurred()) {
-        PyErr_SetString(PyExc_TypeError, "text_frames takes a list of records");
-    }
+    Py_XDECREF(held);
     Py_XDECREF(messages);
     return frames;
 }
 
 static PyObject *
-text_frame(PyObject *record, State *state)
+text_frame(State *state, PyObject *record)
 {
-    PyObject *message = PyObject_GetAttr(record, state->raw), *frame = NULL;
-    if (message != NULL && !PyBytes_Check(message)) {
-        PyErr_SetString(PyExc_TypeError, "what a record holds is bytes");
+    PyObject *message = message_of(state, record), *frame = NULL;
+    if (message != NULL) {
+        frame = PyBytes_FromStringAndSize(NULL, frame_bytes(PyBytes_GET_SIZE(message)));
     }
-    else if (message != NULL) {
-        Py_ssize_t size = PyBytes_GET_SIZE(message), head = write_head(NULL, size);
-        if ((frame = PyBytes_FromStringAndSize(NULL, head + size)) != NULL) {
-            write_head((unsigned char *)PyBytes_AS_STRING(frame), size);
-            memcpy(PyBytes_AS_STRING(frame) + head, PyBytes_AS_STRING(message), size);
-        }
+    if (frame != NULL) {
+        write_frame((unsigned char *)PyBytes_AS_STRING(frame), message);
     }
     Py_XDECREF(message);
     return frame;
@@ -72,7 +83,8 @@ typedef struct {
     PyObject *boxes, *shared, *apart;
 } Due;
 
-static int
+/* To all that are here; how many these are, -1 where that failed. */
+static Py_ssize_t
 give_to_all(Due *due, PyObject *frame)
 {
     PyObject *connection, *own;
@@ -81,48 +93,71 @@ give_to_all(Due *due, PyObject *frame)
     while (!failed && PyDict_Next(due->apart, &at, &connection, &own)) {
         failed = PyList_Append(own, frame);
     }
-    return failed;
+    return failed ? -1 : PyDict_GET_SIZE(due->boxes);
 }
 
+/* To one, if it is here: 1, 0 where it is not, -1 where that failed. */
 static int
 give_to(Due *due, PyObject *connection, PyObject *frame)
 {
     PyObject *own = PyDict_GetItemWithError(due->apart, connection);
     if (own != NULL) {
-        return PyList_Append(own, frame);
+        return PyList_Append(own, frame) ? -1 : 1;
     }
-    int is_there = PyErr_Occurred() ? -1 : PyDict_Contains(due->boxes, connection);
-    if (is_there <= 0) {
-        return is_there;
+    int is_here = PyErr_Occurred() ? -1 : PyDict_Contains(due->boxes, connection);
+    if (is_here <= 0) {
+        return is_here;
     }
     own = PyList_GetSlice(due->shared, 0, PyList_GET_SIZE(due->shared));
-    int failed = own == NULL || PyList_Append(own, frame) || PyDict_SetItem(due->apart, connection, own) ? -1 : 0;
+    int failed = own == NULL || PyList_Append(own, frame) || PyDict_SetItem(due->apart, connection, own);
     Py_XDECREF(own);
-    return failed;
+    return failed ? -1 : 1;
 }
 
-/* To all connections of those it is for; how many these are, -1 where that failed. */
+/* To all connections of those it is for; to how many, -1 where that failed. */
 static Py_ssize_t
 give_to_each(Due *due, PyObject *only, PyObject *connected, PyObject *frame)
 {
-    Py_ssize_t count = 0;
-    if (!PyTuple_Check(only)) {
-        PyErr_SetString(PyExc_TypeError, "those it is for are a tuple");
-        return -1;
-    }
+    Py_ssize_t given = 0;
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(only); at++) {
         PyObject *theirs = PyDict_GetItemWithError(connected, PyTuple_GET_ITEM(only, at));
-        if (theirs == NULL && PyErr_Occurred()) {
+        if (theirs == NULL && !PyErr_Occurred()) {
+            continue;
+        }
+        if (theirs == NULL || !PyTuple_Check(theirs)) {
+            if (theirs != NULL) {
+                PyErr_SetString(PyExc_TypeError, "the connections of somebody are a tuple");
+            }
             return -1;
         }
-        for (Py_ssize_t one = 0; theirs != NULL && PyTuple_Check(theirs) && one < PyTuple_GET_SIZE(theirs); one++) {
-            if (give_to(due, PyTuple_GET_ITEM(theirs, one), frame)) {
+        for (Py_ssize_t one = 0; one < PyTuple_GET_SIZE(theirs); one++) {
+            int more = give_to(due, PyTuple_GET_ITEM(theirs, one), frame);
+            if (more < 0) {
                 return -1;
             }
-            count++;
+            given += more;
         }
     }
-    return count;
+    return given;
+}
+
+static Py_ssize_t
+give(State *state, Due *due, PyObject *connected, PyObject *record)
+{
+    PyObject *only = PyObject_GetAttr(record, state->only), *frame = only == NULL ? NULL : text_frame(state, record);
+    Py_ssize_t given = -1;
+    if (frame != NULL && only == Py_None) {
+        given = give_to_all(due, frame);
+    }
+    else if (frame != NULL && PyTuple_Check(only)) {
+        given = give_to_each(due, only, connected, frame);
+    }
+    else if (frame != NULL) {
+        PyErr_SetString(PyExc_TypeError, "those it is for are a tuple");
+    }
+    Py_XDECREF(only);
+    Py_XDECREF(frame);
+    return given;
 }
 
 PyObject *
@@ -133,21 +168,12 @@ hand_out(PyObject *module, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "hand_out takes what mew.gateway.deliveries says");
         return NULL;
     }
-    State *state = PyModule_GetState(module);
     Due due = {args[2], args[3], args[4]};
     Py_ssize_t given = 0;
     for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[0]); at++) {
-        PyObject *record = PyList_GET_ITEM(args[0], at), *only = PyObject_GetAttr(record, state->only);
-        PyObject *frame = only == NULL ? NULL : text_frame(record, state);
-        Py_ssize_t more = -1;
-        if (frame != NULL && only == Py_None) {
-            more = give_to_all(&due, frame) ? -1 : PyDict_GET_SIZE(due.boxes);
-        }
-        else if (frame != NULL) {
-            more = give_to_each(&due, only, args[1], frame);
-        }
-        Py_XDECREF(only);
-        Py_XDECREF(frame);
+        PyObject *record = Py_NewRef(PyList_GET_ITEM(args[0], at));
+        Py_ssize_t more = give(PyModule_GetState(module), &due, args[1], record);
+        Py_DECREF(record);
         if (more < 0) {
             return NULL;
         }

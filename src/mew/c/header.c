@@ -5,6 +5,7 @@
 #define FIELDS_MAX 32 /* of an envelope; one with more is left to Python */
 #define NAME_BYTES_MAX 256
 #define CONTEXT_BYTES_MAX 4096
+#define NESTING_MAX 64
 #define PROTOCOL "mew/v0.4"
 
 static int
@@ -18,6 +19,8 @@ is_digit(unsigned char one)
 {
     return one >= '0' && one <= '9';
 }
+
+/* Each that skips steps over one thing of JSON (RFC 8259) and returns what is behind it, or NULL where it is not there. */
 
 static Bytes
 skip_space(Bytes at, Bytes end)
@@ -50,6 +53,29 @@ skip_usual(Bytes at, Bytes end)
     return at;
 }
 
+/* The code unit that `u0041` stands for; -1 where that is not what is here. */
+static int
+code_unit(Bytes at, Bytes end)
+{
+    int unit = 0;
+    if (end - at < 5 || *at != 'u') {
+        return -1;
+    }
+    for (int digit = 1; digit < 5; digit++) {
+        unsigned char lower = at[digit] | 0x20;
+        if (is_digit(at[digit])) {
+            unit = unit << 4 | (at[digit] - '0');
+        }
+        else if (lower >= 'a' && lower <= 'f') {
+            unit = unit << 4 | (lower - 'a' + 10);
+        }
+        else {
+            return -1;
+        }
+    }
+    return unit;
+}
+
 /* What follows a `\` in a string; NULL where that is half of a character, or nothing. */
 static Bytes
 skip_escape(Bytes at, Bytes end)
@@ -58,22 +84,19 @@ skip_escape(Bytes at, Bytes end)
         return NULL;
     }
     if (*at != 'u') {
-        return strchr("\"\\/bfnrt", *at) != NULL && *at != 0 ? at + 1 : NULL;
+        return memchr("\"\\/bfnrt", *at, 8) != NULL ? at + 1 : NULL;
     }
-    if (end - at < 5) {
+    int unit = code_unit(at, end);
+    if (unit < 0 || (unit & 0xFC00) == 0xDC00) {
         return NULL;
     }
-    for (int digit = 1; digit < 5; digit++) {
-        unsigned char one = at[digit] | 0x20;
-        if (!is_digit(at[digit]) && (one < 'a' || one > 'f')) {
-            return NULL;
-        }
+    if ((unit & 0xFC00) != 0xD800) {
+        return at + 5;
     }
-    int is_surrogate = (at[1] | 0x20) == 'd' && !(at[2] >= '0' && at[2] <= '7');
-    return is_surrogate ? NULL : at + 5;
+    int is_whole = end - at > 5 && at[5] == '\\' && (code_unit(at + 6, end) & ~0x3FF) == 0xDC00;
+    return is_whole ? at + 11 : NULL;
 }
 
-/* Each of these steps over one thing of JSON (RFC 8259) and returns what is behind it, or NULL where it is not there. */
 static Bytes
 skip_string(Bytes at, Bytes end, int *escapes)
 {
@@ -239,14 +262,23 @@ number(Bytes digits, int count)
     return found;
 }
 
-/* Whether this is a moment in the commonest of the forms of RFC 3339: 2026-01-31T23:59:59.123Z */
+/* Whether this is a moment in UTC as most write it (RFC 3339): 2026-01-31T23:59:59.123Z, or +00:00 instead of the Z. */
 static int
 is_moment(Part text)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     Bytes at = text.at;
-    if (text.size < 20 || text.size > 27 || at[4] != '-' || at[7] != '-' || at[10] != 'T' || at[13] != ':' ||
-        at[16] != ':' || at[text.size - 1] != 'Z') {
+    Py_ssize_t size = text.size;
+    if (size > 6 && memcmp(at + size - 6, "+00:00", 6) == 0) {
+        size -= 6;
+    }
+    else if (size > 1 && at[size - 1] == 'Z') {
+        size -= 1;
+    }
+    else {
+        return 0;
+    }
+    if (size < 19 || size > 26 || at[4] != '-' || at[7] != '-' || at[10] != 'T' || at[13] != ':' || at[16] != ':') {
         return 0;
     }
     int year = number(at, 4), month = number(at + 5, 2), day = number(at + 8, 2);
@@ -259,7 +291,7 @@ is_moment(Part text)
     if (day > days[month - 1] + (month == 2 && is_leap)) {
         return 0;
     }
-    return text.size == 20 || (at[19] == '.' && text.size > 21 && number(at + 20, (int)text.size - 21) >= 0);
+    return size == 19 || (at[19] == '.' && size > 20 && number(at + 20, (int)size - 20) >= 0);
 }
 
 /* The value of a field of the envelope. */
@@ -300,7 +332,7 @@ read_field(Bytes at, Bytes end, Part name, Py_ssize_t depth_left, Header *header
 
 /* The header of an envelope that is well-formed and can be read in one way only; 0 also where that takes a closer look. */
 int
-read_header(Bytes at, Py_ssize_t size, Py_ssize_t depth_max, Header *header)
+read_header(Bytes at, Py_ssize_t size, Header *header)
 {
     Bytes end = at + size;
     Part names[FIELDS_MAX];
@@ -312,13 +344,16 @@ read_header(Bytes at, Py_ssize_t size, Py_ssize_t depth_max, Header *header)
     for (int known = 0; known < FIELDS_MAX; known++) {
         Part *name = &names[known];
         at = read_text(skip_space(at + 1, end), end, NAME_BYTES_MAX, name);
+        if (at == NULL) {
+            return 0;
+        }
         for (int before = 0; before < known; before++) {
             if (is_same(names[before], *name)) {
                 return 0;
             }
         }
-        if (at == NULL || (at = skip_colon(at, end)) == NULL ||
-            (at = read_field(at, end, *name, depth_max - 1, header)) == NULL || (at = skip_space(at, end)) == end) {
+        if ((at = skip_colon(at, end)) == NULL ||
+            (at = read_field(at, end, *name, NESTING_MAX - 1, header)) == NULL || (at = skip_space(at, end)) == end) {
             return 0;
         }
         if (*at == '}') {
@@ -333,17 +368,14 @@ read_header(Bytes at, Py_ssize_t size, Py_ssize_t depth_max, Header *header)
 }
 
 PyObject *
-is_plain(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+is_plain(PyObject *Py_UNUSED(module), PyObject *received)
 {
-    if (count != 2 || !PyBytes_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "is_plain takes bytes and a number");
+    if (!PyBytes_Check(received)) {
+        PyErr_SetString(PyExc_TypeError, "is_plain takes bytes");
         return NULL;
     }
-    Bytes text = (Bytes)PyBytes_AS_STRING(args[0]);
-    Py_ssize_t size = PyBytes_GET_SIZE(args[0]), depth_max = PyNumber_AsSsize_t(args[1], NULL);
-    if (depth_max == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
+    Bytes text = (Bytes)PyBytes_AS_STRING(received);
     Header header;
-    return PyBool_FromLong(is_utf8(text, size) && read_header(text, size, depth_max, &header));
+    return PyBool_FromLong(read_header(text, PyBytes_GET_SIZE(received), &header) &&
+                           is_utf8(text, PyBytes_GET_SIZE(received)));
 }

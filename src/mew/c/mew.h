@@ -1,4 +1,4 @@
-/* Where every byte of an envelope is looked at, and what is done for each of many alike, compiled: the module `mew._compiled`.
+/* The module `mew._compiled`: where every byte of an envelope is looked at, and what is done for each of many alike.
 
 All of it says yes to what is usual and leaves the rest to Python, which knows every rule and every message. Tests hold each
 to the answers that Python alone gives. But for the tokens in a bucket nothing is kept between two calls.
@@ -6,7 +6,7 @@ to the answers that Python alone gives. But for the tokens in a bucket nothing i
 - `frames_in.c`   `whole_frames`: goes before `Reader._read` of `mew.gateway.websocket`
 - `header.c`      `is_plain`: spares `mew.protocol.codec` its closer look
 - `bucket.c`      `Bucket` of `mew.gateway.rate`
-- `plain.c`       `plain_run` of `mew.gateway.plain`
+- `plain.c`       `plain_run`: what `mew.gateway.plain` does one by one
 - `frames_out.c`  `text_frames` and `hand_out` of `mew.gateway.deliveries`
 - `utf8.c`        what RFC 3629 allows
 - `module.c`      what Python sees of it */
@@ -56,12 +56,12 @@ is_same(Part one, Part other)
 }
 
 int is_utf8(Bytes text, Py_ssize_t size);
-int read_header(Bytes at, Py_ssize_t size, Py_ssize_t depth_max, Header *header);
+int read_header(Bytes at, Py_ssize_t size, Header *header);
 double take_token(Bucket *bucket, double now_s);
 
 extern PyType_Spec bucket_spec;
 PyObject *whole_frames(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *is_plain(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *is_plain(PyObject *module, PyObject *received);
 PyObject *plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *text_frames(PyObject *module, PyObject *records);
 PyObject *hand_out(PyObject *module, PyObject *const *args, Py_ssize_t count);

@@ -54,12 +54,13 @@ PyDoc_STRVAR(whole_frames_doc,
 "The messages in the usual frames that `data` begins with, and where the first other one begins.");
 
 PyDoc_STRVAR(is_plain_doc,
-"is_plain(received, nesting_max, /)\n--\n\n"
+"is_plain(received, /)\n--\n\n"
 "Whether this is an envelope that can be read in one way only; False also where that takes a closer look.");
 
 PyDoc_STRVAR(plain_run_doc,
-"plain_run(heard, start, standing, record, seq, at, now_s, bytes_max, nesting_max, /)\n--\n\n"
-"See `mew.gateway.plain.plain_run`.");
+"plain_run(heard, start, standing, record, seq, at, now_s, bytes_max, /)\n--\n\n"
+"The envelopes from `start` on up to one that is not plain, as records of which the first is the entry `seq`; their ids with\n"
+"who sent each; and where that one is. Each costs its sender a token.");
 
 PyDoc_STRVAR(text_frames_doc,
 "text_frames(records, /)\n--\n\n"
@@ -71,7 +72,7 @@ PyDoc_STRVAR(hand_out_doc,
 
 static PyMethodDef functions[] = {
     {"whole_frames", (PyCFunction)(void (*)(void))whole_frames, METH_FASTCALL, whole_frames_doc},
-    {"is_plain", (PyCFunction)(void (*)(void))is_plain, METH_FASTCALL, is_plain_doc},
+    {"is_plain", is_plain, METH_O, is_plain_doc},
     {"plain_run", (PyCFunction)(void (*)(void))plain_run, METH_FASTCALL, plain_run_doc},
     {"text_frames", text_frames, METH_O, text_frames_doc},
     {"hand_out", (PyCFunction)(void (*)(void))hand_out, METH_FASTCALL, hand_out_doc},
@@ -82,9 +83,6 @@ static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, prepare},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
-#endif
-#if PY_VERSION_HEX >= 0x030D0000
-    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
     {0, NULL},
 };

@@ -9,11 +9,11 @@
 typedef struct {
     PyObject *free, *recent, *connections, *at, *record;
     double now_s;
-    Py_ssize_t bytes_max, depth_max;
+    Py_ssize_t bytes_max;
     int addressed;
 } Terms;
 
-/* Whose turn it is. All but `guest` are None or as `is_heard` found them. */
+/* Whose turn it is; `guest` is NULL until `meet` has found that what it says may be plain. */
 typedef struct {
     PyObject *guest;               /* borrowed: what was heard holds it */
     PyObject *who, *bucket, *kind; /* owned; `kind` is the last one that it may send */
@@ -159,7 +159,7 @@ take_message(Terms *terms, Speaker *speaker, PyObject *data, PyObject *said, PyO
     Bytes text = (Bytes)PyBytes_AS_STRING(data);
     Py_ssize_t size = PyBytes_GET_SIZE(data);
     Header header;
-    if (size > terms->bytes_max || !is_utf8(text, size) || !read_header(text, size, terms->depth_max, &header) ||
+    if (size > terms->bytes_max || !read_header(text, size, &header) || !is_utf8(text, size) ||
         !is_same(header.from, speaker->name) ||
         (header.id.size >= (Py_ssize_t)strlen(GATEWAY_ID_PREFIX) &&
          memcmp(header.id.at, GATEWAY_ID_PREFIX, strlen(GATEWAY_ID_PREFIX)) == 0)) {
@@ -175,7 +175,7 @@ take_message(Terms *terms, Speaker *speaker, PyObject *data, PyObject *said, PyO
     }
     int is_known = PyDict_Contains(terms->recent, id);
     is_known = is_known ? is_known : PyDict_Contains(said, id);
-    if (is_known || take_token((Bucket *)speaker->bucket, terms->now_s) > 0) {
+    if (is_known || take_token((Bucket *)speaker->bucket, terms->now_s) != 0) {
         Py_DECREF(id);
         return is_known < 0 ? -1 : 0;
     }
@@ -202,8 +202,18 @@ read_terms(PyObject *const *args, Terms *terms, Py_ssize_t *seq)
     terms->at = args[5];
     terms->now_s = PyFloat_AsDouble(args[6]);
     terms->bytes_max = PyNumber_AsSsize_t(args[7], NULL);
-    terms->depth_max = PyNumber_AsSsize_t(args[8], NULL);
     return PyDict_Check(terms->free) && PyDict_Check(terms->recent) && PyDict_Check(terms->connections);
+}
+
+/* Whether that is the opcode of a text frame; `went` becomes -1 where it cannot be told. */
+static int
+is_text(PyObject *opcode, int *went)
+{
+    long number = PyLong_AsLong(opcode);
+    if (number == -1 && PyErr_Occurred()) {
+        *went = -1;
+    }
+    return number == OPCODE_TEXT;
 }
 
 /* One of what was heard: who says it, what its frame was, its bytes. */
@@ -218,8 +228,8 @@ PyObject *
 plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Terms terms;
-    Py_ssize_t seq = 0, at = count == 9 ? PyNumber_AsSsize_t(args[1], NULL) : 0;
-    if (count != 9 || !PyList_Check(args[0]) || at < 0 || !read_terms(args, &terms, &seq) || PyErr_Occurred()) {
+    Py_ssize_t seq = 0, at = count == 8 ? PyNumber_AsSsize_t(args[1], NULL) : 0;
+    if (count != 8 || !PyList_Check(args[0]) || at < 0 || !read_terms(args, &terms, &seq) || PyErr_Occurred()) {
         if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_TypeError, "plain_run takes what mew.gateway.plain says");
         }
@@ -235,7 +245,7 @@ plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
         if (went) { /* nobody listens to it any more */
             went = went < 0 ? -1 : 2;
         }
-        else if (PyLong_AsLong(PyTuple_GET_ITEM(one, 1)) == OPCODE_TEXT) {
+        else if (is_text(PyTuple_GET_ITEM(one, 1), &went)) {
             PyObject *guest = PyTuple_GET_ITEM(one, 0);
             went = guest == speaker.guest ? 1 : meet(state, &terms, guest, &speaker);
             if (went > 0) {

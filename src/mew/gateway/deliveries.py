@@ -1,7 +1,8 @@
 """Frames for many records at once, in C where it is there: for everyone, or each for those it is for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
+from typing import TypeAlias
 
 from mew import compiled
 from mew.protocol.envelope import ParticipantId
@@ -11,6 +12,17 @@ from .pages import Record
 from .websocket import text_frame
 
 __all__ = ["hand_out", "text_frames"]
+
+HandOut: TypeAlias = Callable[
+    [
+        list[Record],
+        Mapping[ParticipantId, tuple[Connection, ...]],
+        Mapping[Connection, object],
+        list[bytes],
+        dict[Connection, list[bytes]],
+    ],
+    int,
+]
 
 
 def text_frames_in_python(records: list[Record]) -> bytes:
@@ -38,13 +50,15 @@ def hand_out_in_python(
                 due.append(frame)
             continue
         for connection in chain.from_iterable(connected.get(who, ()) for who in record.only):
-            given += 1
             if connection in apart:
                 apart[connection].append(frame)
             elif connection in boxes:
                 apart[connection] = [*shared, frame]
+            else:
+                continue
+            given += 1
     return given
 
 
-text_frames = compiled.text_frames or text_frames_in_python
-hand_out = compiled.hand_out or hand_out_in_python
+text_frames: Callable[[list[Record]], bytes] = compiled.text_frames or text_frames_in_python
+hand_out: HandOut = compiled.hand_out or hand_out_in_python

@@ -84,7 +84,9 @@ class History:
         return self._records[-1].at if self._records else self._dropped_at
 
     def append(self, record: Record) -> None:
-        self.extend((record,))
+        self._records.append(record)
+        self._bytes += len(record.raw) + _NAME_BYTES * record.names
+        self._keep_bounds()
 
     def extend(self, records: Sequence[Record]) -> None:
         self._records.extend(records)
@@ -102,12 +104,8 @@ class History:
 
     def forget(self, before: datetime) -> None:
         """Drop what was shown before this moment."""
-        old = 0
-        for record in self._records:
-            if record.at >= before:
-                break
-            old += 1
-        self._drop(old)
+        while self._records and self._records[0].at < before:
+            self._drop_oldest()
 
     def knows(self, envelope_id: str) -> bool:
         return self.number_after(envelope_id) is not None
@@ -207,28 +205,18 @@ class History:
         return None
 
     def _keep_bounds(self) -> None:
-        self._drop(len(self._records) - self._envelopes_max)
-        while self._bytes > self._bytes_max:
-            self._drop(1)
+        while len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
+            self._drop_oldest()
 
-    def _drop(self, count: int) -> None:
-        """Let go of the oldest."""
-        if count <= 0:
-            return
-        oldest, pop, weight = self._records[0], self._records.popleft, 0
-        gone, of_it = self._gone, self._gone_of_it
-        for _ in range(count):
-            oldest = pop()
-            weight += len(oldest.raw) + _NAME_BYTES * oldest.names
-            if oldest.seq == gone:
-                of_it += 1
-            else:
-                gone, of_it = oldest.seq, 1
+    def _drop_oldest(self) -> None:
+        oldest = self._records.popleft()
+        weight, seq = len(oldest.raw) + _NAME_BYTES * oldest.names, oldest.seq
         self._bytes -= weight
         self._bytes_dropped += weight
         self._dropped_at = oldest.at
-        self._gone, self._gone_of_it = gone, of_it
-        self._first += count
+        self._gone_of_it = self._gone_of_it + 1 if seq == self._gone else 1
+        self._gone = seq
+        self._first += 1
 
 
 def _entry(record: Record) -> int:

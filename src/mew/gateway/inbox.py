@@ -9,7 +9,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from .plain import Heard
+from mew.protocol.frames import MARK
+
+from .plain import Heard, ShortWay
 from .ports import Guest
 from .websocket import Message
 
@@ -23,21 +25,15 @@ _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
 class Inbox:
     """The messages of this turn, in the order they came."""
 
-    __slots__ = ("_end", "_heard", "_loop", "_take", "_take_plain")
+    __slots__ = ("_end", "_heard", "_loop", "_short", "_take")
 
     def __init__(
-        self,
-        take_plain: Callable[[list[Heard], int], int],
-        take: Callable[[Guest, int, bytes], None],
-        end: Callable[[], None],
+        self, short: ShortWay, take: Callable[[Guest, int, bytes], None], end: Callable[[], None]
     ) -> None:
-        """`take_plain` takes as many as it can from a place on and says where it stopped, `take` the one there.
-
-        `end` is called after those of a turn.
-        """
+        """`take` is handed those that cannot go the short way; `end` is called after those of a turn."""
         self._loop = asyncio.get_running_loop()
         self._heard: list[Heard] = []
-        self._take_plain = take_plain
+        self._short = short
         self._take = take
         self._end = end
 
@@ -53,11 +49,15 @@ class Inbox:
         heard, self._heard = self._heard, []
         if not heard:
             return
-        at, end = 0, len(heard)
+        short, at, end = self._short, 0, len(heard)
+        has_runs = short.has_runs
         try:
-            while (at := self._take_plain(heard, at)) < end:
-                self._take_one(*heard[at])
-                at += 1
+            while at < end:
+                if has_runs and not heard[at][2].startswith(MARK):
+                    at = short.take_run(heard, at)
+                if at < end:
+                    self._take_one(*heard[at])
+                    at += 1
         finally:
             self._end()
 

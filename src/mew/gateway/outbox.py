@@ -184,15 +184,19 @@ class Outboxes:
             if connection not in but:
                 own.append(frame)
 
-    def to(self, connections: Iterable[Connection], frame: bytes) -> None:
-        """To these, of those that are here."""
-        apart = self._apart
+    def to(self, connections: Iterable[Connection], frame: bytes) -> int:
+        """To these, of those that are here; how many these are."""
+        apart, given = self._apart, 0
         for connection in connections:
             own = apart.get(connection)
             if own is not None:
                 own.append(frame)
             elif connection in self._boxes:
                 apart[connection] = [*self._shared, frame]
+            else:
+                continue
+            given += 1
+        return given
 
     def to_each(
         self, records: list[Record], connected: Mapping[ParticipantId, tuple[Connection, ...]]

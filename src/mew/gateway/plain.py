@@ -1,71 +1,98 @@
-"""Envelopes that nothing follows from, taken as one: `Space.standing` says what may be, C does it where it is there.
+"""The short way of envelopes that nothing follows from: shown at once, where nothing is kept and nothing is on its way.
 
-Most of what is said in a space is of this kind. The Python here and `plain_run` of `src/mew/c/plain.c` say the same,
-but that C leaves what is rare to the rules; what neither takes goes through all of them.
+Most of what is said in a space is of this kind. Those that follow one another are taken as one, in C where it is there;
+what C leaves is taken one by one, and what is not plain goes through the log and all the rules.
 """
 
+import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
 from mew import compiled
-from mew.protocol.envelope import ParticipantId
-from mew.protocol.errors import ProtocolError
+from mew.log.base import Log
+from mew.protocol.envelope import Envelope, ParticipantId
+from mew.space import Space
 from mew.space.space import Standing
-from mew.space.state import GATEWAY_ID_PREFIX
 
-from .admit import admit
+from .intake import Intake
 from .pages import Record
-from .ports import Guest
-from .websocket import Opcode
+from .ports import Counts, Guest
+from .showing import Showing
 
-__all__ = ["Heard", "plain_run"]
+__all__ = ["Heard", "ShortWay"]
 
 Heard: TypeAlias = tuple[Guest, int, bytes]
 """A message, with who says it and the opcode of its frame."""
 
+PlainRun: TypeAlias = Callable[
+    [list[Heard], int, Standing, type[Record], int, datetime, float, int],
+    tuple[list[Record], dict[str, ParticipantId], int],
+]
 
-def plain_run_in_python(
-    heard: list[Heard],
-    start: int,
-    standing: Standing,
-    record: type[Record],
-    seq: int,
-    at: datetime,
-    now_s: float,
-    bytes_max: int,
-    nesting_max: int,
-) -> tuple[list[Record], dict[str, ParticipantId], int]:
-    """The envelopes from `start` on up to one that is not plain, their ids with who sent each, and where that one is.
+plain_run: PlainRun | None = compiled.plain_run
 
-    They are as they are to be shown, the first as the entry `seq`. Each costs its sender a token.
-    """
-    free, recent, connections, addressed = standing
-    records: list[Record] = []
-    said: dict[str, ParticipantId] = {}
-    for number in range(start, len(heard)):
-        guest, opcode, data = heard[number]
-        if guest.closed:
-            continue
-        if opcode != Opcode.TEXT or guest.lenient or connections.get(guest.id) != guest.who:
-            return records, said, number
+
+class ShortWay:
+    """That of one room."""
+
+    def __init__(
+        self,
+        space: Space,
+        log: Log,
+        intake: Intake,
+        showing: Showing,
+        counts: Counts,
+        break_off: Callable[[Exception], None],
+        *,
+        is_traced: bool,
+    ) -> None:
+        """`break_off` is told of what fails half done. What is traced goes the whole way."""
+        self.bytes_max = 0
+        """So many an envelope may have."""
+        self._space = space
+        self._log = log
+        self._intake = intake
+        self._showing = showing
+        self._counts = counts
+        self._break_off = break_off
+        self._is_traced = is_traced
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether it is open to more than one at once. It may be closed within a turn, and is not opened within one."""
+        return plain_run is not None and self._log.is_at_rest and not self._is_traced
+
+    def take(self, envelope: Envelope, received: bytes, who: ParticipantId, at: datetime) -> bool:
+        """One that `Space.is_plain`; whether it went this way."""
+        if not self._log.is_at_rest or self._is_traced:
+            return False
         try:
-            envelope = admit(data, guest.who, bytes_max=bytes_max)
-        except ProtocolError:
-            return records, said, number
-        if (
-            envelope.kind not in free.get(guest.who, ())
-            or envelope.id in recent
-            or envelope.id in said
-            or envelope.id.startswith(GATEWAY_ID_PREFIX)
-            or guest.bucket.take(now_s)
-        ):
-            return records, said, number
-        said[envelope.id] = guest.who
-        only = None
-        if addressed and envelope.to:
-            only = tuple(map(ParticipantId, dict.fromkeys((*envelope.to, guest.who))))
-        records.append(record.of(envelope, data, at=at, only=only, seq=seq + len(records), sender=guest.who))
-    return records, said, len(heard)
+            only, seq = self._space.receivers(envelope), self._log.place(1)
+            self._space.take_plain(seq, {envelope.id: who})
+            self._showing.show(Record.of(envelope, received, at=at, only=only, seq=seq, sender=who))
+        except Exception as error:
+            self._break_off(error)
+        return True
 
-
-plain_run = compiled.plain_run or plain_run_in_python
+    def take_run(self, heard: list[Heard], start: int) -> int:
+        """As many as can be from `start` on; where one is that cannot."""
+        if plain_run is None or not self._log.is_at_rest:
+            return start
+        now_s = self._loop.time()
+        at = self._intake.at(now_s)
+        standing = self._space.standing(at)
+        if standing is None:
+            return start
+        try:
+            seq = self._space.seq + 1
+            records, said, end = plain_run(heard, start, standing, Record, seq, at, now_s, self.bytes_max)
+            if records:
+                self._counts.received += len(records)
+                self._space.take_plain(self._log.place(len(records)), said)
+                self._showing.show_run(records, addressed=standing.addressed)
+        except Exception as error:
+            self._break_off(error)
+            return len(heard)
+        return end

@@ -14,7 +14,6 @@ from mew.protocol.codec import encode, envelope_id_in
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.frames import MARK
-from mew.protocol.json import NESTING_MAX
 from mew.space import (
     Answer,
     Configured,
@@ -45,7 +44,7 @@ from .invitations import Invitations
 from .outbox import Outboxes
 from .outcome import outcome
 from .pages import Record
-from .plain import Heard, plain_run
+from .plain import ShortWay
 from .ports import Accepted, Counts, Guest, Shell
 from .recovery import Milestones, bounds, record_of, recover
 from .relay import Relay
@@ -97,9 +96,18 @@ class Room:
         """What the history no longer has, where it is kept."""
         self._auditor = auditor
         self._intake = Intake(self.space, log, shell.now, trace, last_at)
-        self._outboxes = outboxes = Outboxes()
-        self._showing = Showing(self.space, self.history, outboxes, self.counts, trace)
-        self.inbox = Inbox(self._take_plain, self._take, self._taken)
+        self._outboxes = Outboxes()
+        self._showing = Showing(self.space, self.history, self._outboxes, self.counts, trace)
+        self._short = ShortWay(
+            self.space,
+            log,
+            self._intake,
+            self._showing,
+            self.counts,
+            self._break_off,
+            is_traced=trace is not None,
+        )
+        self.inbox = Inbox(self._short, self._take, self._taken)
         """Where the doors put what connections say."""
         self._invitations = Invitations(self.id, self._intake, self._outboxes, shell)
         self._entering: Waiting[Connection, None] = Waiting()
@@ -159,6 +167,7 @@ class Room:
         """
         self._intake.append(Configured(rules, self._epoch))
         self.limits = limits
+        self._short.bytes_max = limits.envelope_bytes
         self.history.resize(*bounds(limits, self._log.keep))
 
     def identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
@@ -190,29 +199,6 @@ class Room:
             with suppress(LogUnavailable):  # the room has closed: nobody is left to be told
                 self._intake.append(Left(guest.id))
 
-    def _take_plain(self, heard: list[Heard], start: int) -> int:
-        """Take as many as are plain, from `start` on; where one is that is not. They have their places at once."""
-        if not self._log.is_at_rest or self._trace is not None:
-            return start
-        space, loop_s = self.space, self._loop.time()
-        at = self._intake.at(loop_s)
-        standing = space.standing(at)
-        if standing is None:
-            return start
-        bytes_max = self.limits.envelope_bytes
-        records, said, end = plain_run(
-            heard, start, standing, Record, space.seq + 1, at, loop_s, bytes_max, NESTING_MAX
-        )
-        if records:
-            try:
-                self.counts.received += len(records)
-                self._log.place(len(records))
-                space.take_plain(said)
-                self._showing.show_run(records, addressed=standing.addressed)
-            except Exception as error:
-                self._break_off(error)
-        return end
-
     def _take(self, guest: Guest, opcode: int, data: bytes) -> None:
         """A message came: a stream frame if it begins with its mark, an envelope otherwise."""
         if data.startswith(MARK):
@@ -237,7 +223,10 @@ class Room:
             hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
             self.turn_away(guest, hasty, EnvelopeId(envelope.id), envelope.kind)
             return
-        plain = not guest.lenient and self.space.is_plain(self._intake.at(loop_s), envelope, guest.id)
+        at = self._intake.at(loop_s)
+        plain = not guest.lenient and self.space.is_plain(at, envelope, guest.id)
+        if plain and self._short.take(envelope, received, guest.who, at):
+            return
         try:
             refused = self._intake.submit(envelope, received, guest.id, lenient=guest.lenient, plain=plain)
         except LogUnavailable:

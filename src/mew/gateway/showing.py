@@ -8,6 +8,7 @@ from .outbox import Outboxes
 from .pages import Record
 from .ports import Counts
 from .trace import Trace
+from .websocket import text_frame
 
 __all__ = ["Showing"]
 
@@ -30,7 +31,13 @@ class Showing:
         self._trace = trace
 
     def show(self, record: Record) -> None:
-        self.show_run([record], addressed=record.only is not None)
+        self._history.append(record)
+        frame = text_frame(record.raw)
+        if record.only is None:
+            self._counts.delivered += len(self._outboxes)
+            self._outboxes.to_all(frame)
+        else:
+            self._counts.delivered += self._outboxes.to(self._space.connections_of(record.only), frame)
         if self._trace is not None:
             state, only = self._space.state, record.only
             shown = [who for who in state.members if only is None or who in only]

@@ -79,7 +79,7 @@ class Reader:
         """No message may be larger than `bytes_max`."""
         self.bytes_max = bytes_max
         self.has_control = False
-        """There was a control frame among those returned, since somebody last said there was none."""
+        """There is a control frame among those that were returned last."""
         self._held = bytearray()  # the beginning of a frame
         self._need = 0
         self._kind = 0  # of the message whose fragments these are
@@ -91,6 +91,7 @@ class Reader:
         Raises:
             WireError: nothing after this may be read; `before` has what these bytes held until then.
         """
+        self.has_control = False
         if self._held:
             self._held += data
             if len(self._held) < self._need:

@@ -214,22 +214,18 @@ class Wire(asyncio.Protocol):
             or reader.has_control
             or len(messages) > _TURN_MESSAGES
         ):
-            reader.has_control = False
-            self._take_in(messages, len(data))
+            self._line_up(messages, len(data))
         elif messages:
             try:
                 listener.receive(messages)
             except Exception:
                 self._give_up()
 
-    def _take_in(self, messages: list[Message], received: int) -> None:
-        """All but the usual: some wait, or will have to, or are not for the listener."""
-        if self._waiting or self._failure is not None or len(messages) > _TURN_MESSAGES:
-            self._waiting = self._waiting or deque()
-            self._waiting.extend(messages)
-            self._take_turn()
-        else:
-            self._pass_on(messages)
+    def _line_up(self, messages: list[Message], received: int) -> None:
+        """Not all of them are for the listener at once."""
+        self._waiting = self._waiting or deque()
+        self._waiting.extend(messages)
+        self._take_turn()
         if self._listener is None and not self._has_arrived:
             self._count_early(received)
 

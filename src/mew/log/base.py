@@ -91,8 +91,8 @@ class Log(Protocol):
     def is_at_rest(self) -> bool:
         """Whether what happens now need not be appended: nothing is to be kept, and all that was is yielded."""
 
-    def place(self, count: int) -> None:
-        """So many events happen now and have the next sequence numbers; `follow` does not yield them.
+    def place(self, count: int) -> int:
+        """So many events happen now and have the next sequence numbers, this one first; `follow` does not yield them.
 
         Only where the log is at rest.
         """

@@ -51,9 +51,11 @@ class MemoryLog:
     def is_at_rest(self) -> bool:
         return self._follower is not None  # else it is on its way to what is new
 
-    def place(self, count: int) -> None:
+    def place(self, count: int) -> int:
         assert self._follower is not None, "what is not yielded yet comes first"
+        first = self._seq + 1
         self._seq += count
+        return first
 
     def recall(self) -> Past:
         return Past(None, b"", iter(()))

@@ -27,7 +27,7 @@ def decode(received: bytes) -> Envelope:
     Raises:
         ProtocolError: not one well-formed MEW v0.4 envelope, with what is wrong and where.
     """
-    is_sure = is_plain is not None and is_plain(received, NESTING_MAX)
+    is_sure = is_plain is not None and is_plain(received)
     try:
         if not is_sure and not received.isascii():
             received.decode()  # msgspec does not look inside the strings it skips

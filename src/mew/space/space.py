@@ -1,6 +1,6 @@
 """One space: `apply` takes the next log entry and returns what must now happen."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple, assert_never
@@ -70,9 +70,9 @@ class Standing(NamedTuple):
     `addressed`: it is shown to whom it is for and to nobody else.
     """
 
-    free: Mapping[str, Set[str]]
-    recent: Mapping[str, str]
-    connections: Mapping[Connection, ParticipantId]
+    free: dict[str, set[str]]
+    recent: dict[str, str]
+    connections: dict[Connection, ParticipantId]
     addressed: bool
 
 
@@ -166,13 +166,16 @@ class Space:
         state = self.state
         return Standing(self._free, state.recent, state.connections, state.rules.delivery == "addressed")
 
-    def take_plain(self, said: Mapping[str, ParticipantId]) -> None:
+    def take_plain(self, first: int, said: Mapping[str, ParticipantId]) -> None:
         """What `apply` does with entries that have such envelopes and nothing else to them: ids, and who sent each."""
         state = self.state
+        assert first == state.seq + 1, f"entry {first} after {state.seq}"
         state.seq += len(said)
-        state.recent.update(said)
-        state.recent_order.extend(said)
-        self._forget_oldest()
+        recent, order = state.recent, state.recent_order
+        recent.update(said)
+        order.extend(said)
+        while len(recent) > RECENT_IDS:
+            del recent[order.popleft()]
 
     def _refusal_of_kind(self, at: datetime, envelope: Envelope) -> Refused | None:
         state = self.state
@@ -203,6 +206,12 @@ class Space:
     def is_known(self, who: str) -> bool:
         return holdings.is_known(self.state, who)
 
+    def receivers(self, envelope: Envelope) -> tuple[ParticipantId, ...] | None:
+        """Who is shown this; None: everyone."""
+        if not envelope.to or self.state.rules.delivery != "addressed":
+            return None
+        return tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
+
     def connections_of(self, participants: tuple[ParticipantId, ...]) -> list[Connection]:
         """All their connections, those of each in the order they came. Nobody may be named twice."""
         connected = self.state.connected
@@ -226,7 +235,7 @@ class Space:
         state, envelope, connection = self.state, sent.envelope, sent.connection
         if self.is_plain(entry.at, envelope, connection):
             self._remember(envelope.id, envelope.sender)
-            return [Deliver(envelope, sent.raw, self._receivers(envelope))]
+            return [Deliver(envelope, sent.raw, self.receivers(envelope))]
         refused = self.refusal(entry.at, envelope, lenient=sent.lenient)
         if connection is not None and state.connections.get(connection) != envelope.sender:
             refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
@@ -242,7 +251,7 @@ class Space:
         if not sent.lenient or envelope.id not in state.recent:
             # where a lenient sender uses an id again the first stands, so that nobody takes over another's proposal
             self._remember(envelope.id, envelope.sender)
-        shown = Deliver(envelope, sent.raw, self._receivers(envelope))
+        shown = Deliver(envelope, sent.raw, self.receivers(envelope))
         rule = _RULES.get(envelope.kind)
         if rule is None or rule.act is None:
             return [shown]
@@ -259,22 +268,12 @@ class Space:
         if len(free) < _FREE_KINDS_MAX:  # kinds are the sender's to make up
             free.add(kind)
 
-    def _receivers(self, envelope: Envelope) -> tuple[ParticipantId, ...] | None:
-        """Who is shown this; None: everyone."""
-        if not envelope.to or self.state.rules.delivery != "addressed":
-            return None
-        return tuple(map(ParticipantId, dict.fromkeys((*envelope.to, envelope.sender))))
-
     def _remember(self, envelope_id: str, who: str) -> None:
         state = self.state
         state.recent[envelope_id] = who
         state.recent_order.append(envelope_id)
-        self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        recent, order = self.state.recent, self.state.recent_order
-        while len(recent) > RECENT_IDS:
-            del recent[order.popleft()]
+        if len(state.recent) > RECENT_IDS:
+            del state.recent[state.recent_order.popleft()]
 
     def _violation(self, who: ParticipantId, envelope: Envelope) -> Refused:
         if not holdings.is_known(self.state, who):
