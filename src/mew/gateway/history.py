@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from mew.protocol.envelope import EnvelopeId, ParticipantId
@@ -86,7 +86,7 @@ class History:
     def append(self, record: Record) -> None:
         self._records.append(record)
         self._bytes += len(record.raw) + _NAME_BYTES * record.names
-        self._keep_bounds()
+        self._shrink(self._envelopes_max, self._bytes_max)
 
     def extend(self, records: Sequence[Record]) -> None:
         self._records.extend(records)
@@ -94,18 +94,18 @@ class History:
         for record in records:
             more += len(record.raw) + _NAME_BYTES * record.names
         self._bytes += more
-        self._keep_bounds()
+        self._shrink(self._envelopes_max, self._bytes_max)
 
     def resize(self, envelopes_max: int, bytes_max: int) -> None:
         """Other bounds, from now on."""
         self._envelopes_max = envelopes_max
         self._bytes_max = bytes_max
-        self._keep_bounds()
+        self._shrink(self._envelopes_max, self._bytes_max)
 
     def forget(self, before: datetime) -> None:
         """Drop what was shown before this moment."""
-        while self._records and self._records[0].at < before:
-            self._drop_oldest()
+        old = sum(1 for _ in takewhile(lambda record: record.at < before, self._records))
+        self._shrink(len(self._records) - old, self._bytes)
 
     def knows(self, envelope_id: str) -> bool:
         return self.number_after(envelope_id) is not None
@@ -204,19 +204,21 @@ class History:
                 return self.end - back
         return None
 
-    def _keep_bounds(self) -> None:
-        while len(self._records) > self._envelopes_max or self._bytes > self._bytes_max:
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        oldest = self._records.popleft()
-        weight, seq = len(oldest.raw) + _NAME_BYTES * oldest.names, oldest.seq
-        self._bytes -= weight
-        self._bytes_dropped += weight
-        self._dropped_at = oldest.at
-        self._gone_of_it = self._gone_of_it + 1 if seq == self._gone else 1
-        self._gone = seq
-        self._first += 1
+    def _shrink(self, envelopes_max: int, bytes_max: int) -> None:
+        """Let go of the oldest until no more are left than this."""
+        records, kept_bytes = self._records, self._bytes
+        count = len(records)
+        if count <= envelopes_max and kept_bytes <= bytes_max:
+            return
+        gone, of_it, at = self._gone, self._gone_of_it, self._dropped_at
+        while len(records) > envelopes_max or kept_bytes > bytes_max:
+            oldest = records.popleft()
+            kept_bytes -= len(oldest.raw) + _NAME_BYTES * oldest.names
+            of_it = of_it + 1 if oldest.seq == gone else 1
+            gone, at = oldest.seq, oldest.at
+        self._first += count - len(records)
+        self._bytes_dropped += self._bytes - kept_bytes
+        self._bytes, self._gone, self._gone_of_it, self._dropped_at = kept_bytes, gone, of_it, at
 
 
 def _entry(record: Record) -> int:
