@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TypeAlias
 
-__all__ = ["Bucket", "hand_out", "is_plain", "plain_run", "text_frames", "whole_frames"]
+__all__ = ["Bucket", "hand_out", "hear_frames", "is_plain", "plain_run", "text_frames", "whole_frames"]
 
 IsPlain: TypeAlias = Callable[[bytes], bool]
 WholeFrames: TypeAlias = Callable[[bytes, int], tuple[list[tuple[int, bytes]], int]]
@@ -30,6 +30,8 @@ plain_run = getattr(_part, "plain_run", None)
 """What of `mew.gateway.plain` is done for many at once."""
 text_frames = getattr(_part, "text_frames", None)
 """Of `mew.gateway.deliveries`."""
+hear_frames = getattr(_part, "hear_frames", None)
+"""What `mew.gateway.wire` and `websocket` do with the usual frames, for `mew.gateway.inbox`."""
 hand_out = getattr(_part, "hand_out", None)
 """Of `mew.gateway.deliveries`."""
 Bucket = getattr(_part, "Bucket", None)

@@ -185,6 +185,7 @@ class _Visitor:
         self.closed = False
         self.bucket = Bucket(limits.envelopes_per_second, limits.burst)
         self.patience = Bucket(limits.envelopes_per_second, limits.burst)
+        self.known_by: tuple[ConnectionId, ParticipantId, Bucket] | None = (self.id, self.who, self.bucket)
         self.outbox = Outbox(_Unframed(link), limits.outbox_bytes, self._fell_behind)
         self._room = room
         self._link = link

@@ -36,6 +36,7 @@ class Speaker:
         self.who = ParticipantId(who)
         self.bucket = bucket(1.0, tokens)
         self.lenient = more.get("lenient", False)
+        self.known_by = None if self.lenient else (self.id, self.who, self.bucket)
         self.closed = more.get("closed", False)
 
 

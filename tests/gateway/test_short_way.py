@@ -112,6 +112,7 @@ class Member:
         self.outbox = Outbox(self.pipe, 1 << 30, lambda: None)
         self.bucket = Bucket(1e-6, burst)  # no more, however long it takes
         self.patience = Bucket(1e-6, burst)
+        self.known_by = None if lenient else (self.id, self.who, self.bucket)
 
     def close(self, code: int, reason: str) -> None:
         self.closed, self.code = True, code

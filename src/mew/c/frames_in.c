@@ -52,44 +52,96 @@ usual_head(Bytes frame, Py_ssize_t left, Py_ssize_t bytes_max, Py_ssize_t *size)
     return head;
 }
 
+/* The bytes of something, as they are read. */
+typedef struct {
+    Bytes data;
+    Py_ssize_t at, end, bytes_max;
+} Reading;
+
+/* The message in the next frame, if that is a usual one, and its opcode; NULL also where that failed. */
+static PyObject *
+next_message(Reading *reading, int *opcode)
+{
+    Bytes frame = reading->data + reading->at;
+    Py_ssize_t size = 0, head = usual_head(frame, reading->end - reading->at, reading->bytes_max, &size);
+    PyObject *message = head ? PyBytes_FromStringAndSize(NULL, size) : NULL;
+    if (message == NULL) {
+        return NULL;
+    }
+    unsigned char *plain = (unsigned char *)PyBytes_AS_STRING(message);
+    unmask(plain, frame + head, size, frame + head - MASK_BYTES);
+    if (frame[0] == WHOLE_TEXT && !is_utf8(plain, size)) {
+        Py_DECREF(message);
+        return NULL;
+    }
+    *opcode = frame[0] & 0x0F;
+    reading->at += head + size;
+    return message;
+}
+
+static int
+begin_reading(PyObject *data, PyObject *bytes_max, Reading *reading)
+{
+    if (!PyBytes_Check(data)) {
+        PyErr_SetString(PyExc_TypeError, "frames are read from bytes");
+        return -1;
+    }
+    reading->data = (Bytes)PyBytes_AS_STRING(data);
+    reading->at = 0;
+    reading->end = PyBytes_GET_SIZE(data);
+    reading->bytes_max = PyNumber_AsSsize_t(bytes_max, NULL);
+    return reading->bytes_max == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Append a tuple to a list; takes over the reference to it, and may be given none. */
+static int
+put(PyObject *list, PyObject *tuple)
+{
+    int failed = tuple == NULL ? -1 : PyList_Append(list, tuple);
+    Py_XDECREF(tuple);
+    return failed;
+}
+
 PyObject *
 whole_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 2 || !PyBytes_Check(args[0])) {
+    Reading reading;
+    int opcode;
+    if (count != 2) {
         PyErr_SetString(PyExc_TypeError, "whole_frames takes bytes and a number");
         return NULL;
     }
-    Bytes data = (Bytes)PyBytes_AS_STRING(args[0]);
-    Py_ssize_t end = PyBytes_GET_SIZE(args[0]), at = 0, size = 0, head;
-    Py_ssize_t bytes_max = PyNumber_AsSsize_t(args[1], NULL);
-    if (bytes_max == -1 && PyErr_Occurred()) {
+    PyObject *messages = begin_reading(args[0], args[1], &reading) ? NULL : PyList_New(0), *message;
+    while (messages != NULL && (message = next_message(&reading, &opcode)) != NULL) {
+        if (put(messages, Py_BuildValue("(iN)", opcode, message))) {
+            Py_CLEAR(messages);
+        }
+    }
+    if (messages == NULL || PyErr_Occurred()) {
+        Py_XDECREF(messages);
         return NULL;
     }
-    PyObject *messages = PyList_New(0);
-    if (messages == NULL) {
+    return Py_BuildValue("(Nn)", messages, reading.at);
+}
+
+PyObject *
+hear_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    Reading reading;
+    int opcode;
+    if (count != 5 || !PyList_Check(args[4])) {
+        PyErr_SetString(PyExc_TypeError, "hear_frames takes what mew.gateway.inbox says");
         return NULL;
     }
-    while ((head = usual_head(data + at, end - at, bytes_max, &size)) != 0) {
-        PyObject *payload = PyBytes_FromStringAndSize(NULL, size);
-        if (payload == NULL) {
-            goto failed;
-        }
-        unsigned char *plain = (unsigned char *)PyBytes_AS_STRING(payload);
-        unmask(plain, data + at + head, size, data + at + head - MASK_BYTES);
-        if (data[at] == WHOLE_TEXT && !is_utf8(plain, size)) {
-            Py_DECREF(payload);
-            break;
-        }
-        PyObject *message = Py_BuildValue("(iN)", data[at] & 0x0F, payload);
-        if (message == NULL || PyList_Append(messages, message) < 0) {
-            Py_XDECREF(message);
-            goto failed;
-        }
-        Py_DECREF(message);
-        at += head + size;
+    Py_ssize_t most = PyNumber_AsSsize_t(args[2], NULL);
+    if ((most == -1 && PyErr_Occurred()) || begin_reading(args[0], args[1], &reading)) {
+        return NULL;
     }
-    return Py_BuildValue("(Nn)", messages, at);
-failed:
-    Py_DECREF(messages);
-    return NULL;
+    PyObject *message;
+    while (most-- > 0 && (message = next_message(&reading, &opcode)) != NULL) {
+        if (put(args[4], Py_BuildValue("(OiN)", args[3], opcode, message))) {
+            return NULL;
+        }
+    }
+    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(reading.at);
 }

@@ -3,7 +3,7 @@
 All of it says yes to what is usual and leaves the rest to Python, which knows every rule and every message. Tests hold each
 to the answers that Python alone gives. But for the tokens in a bucket nothing is kept between two calls.
 
-- `frames_in.c`   `whole_frames`: goes before `Reader._read` of `mew.gateway.websocket`
+- `frames_in.c`   `whole_frames`: goes before `Reader._read` of `mew.gateway.websocket`; `hear_frames`: before all of it
 - `header.c`      `is_plain`: spares `mew.protocol.codec` its closer look
 - `bucket.c`      `Bucket` of `mew.gateway.rate`
 - `plain.c`       `plain_run`: what `mew.gateway.plain` does one by one
@@ -46,7 +46,7 @@ typedef struct {
 /* What a module keeps: its type, and the names of attributes. */
 typedef struct {
     PyTypeObject *bucket;
-    PyObject *id, *who, *bucket_name, *closed, *lenient, *raw, *only;
+    PyObject *closed, *known_by, *raw, *only;
 } State;
 
 static inline int
@@ -61,6 +61,7 @@ double take_token(Bucket *bucket, double now_s);
 
 extern PyType_Spec bucket_spec;
 PyObject *whole_frames(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *hear_frames(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *is_plain(PyObject *module, PyObject *received);
 PyObject *plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *text_frames(PyObject *module, PyObject *records);

@@ -6,16 +6,12 @@ static int
 prepare(PyObject *module)
 {
     State *state = PyModule_GetState(module);
-    state->id = PyUnicode_InternFromString("id");
-    state->who = PyUnicode_InternFromString("who");
-    state->bucket_name = PyUnicode_InternFromString("bucket");
     state->closed = PyUnicode_InternFromString("closed");
-    state->lenient = PyUnicode_InternFromString("lenient");
+    state->known_by = PyUnicode_InternFromString("known_by");
     state->raw = PyUnicode_InternFromString("raw");
     state->only = PyUnicode_InternFromString("only");
     state->bucket = (PyTypeObject *)PyType_FromModuleAndSpec(module, &bucket_spec, NULL);
-    if (!state->id || !state->who || !state->bucket_name || !state->closed || !state->lenient || !state->raw ||
-        !state->only || !state->bucket) {
+    if (!state->closed || !state->known_by || !state->raw || !state->only || !state->bucket) {
         return -1;
     }
     return PyModule_AddType(module, state->bucket);
@@ -32,11 +28,8 @@ static int
 clear(PyObject *module)
 {
     State *state = PyModule_GetState(module);
-    Py_CLEAR(state->id);
-    Py_CLEAR(state->who);
-    Py_CLEAR(state->bucket_name);
     Py_CLEAR(state->closed);
-    Py_CLEAR(state->lenient);
+    Py_CLEAR(state->known_by);
     Py_CLEAR(state->raw);
     Py_CLEAR(state->only);
     Py_CLEAR(state->bucket);
@@ -52,6 +45,11 @@ end(void *module)
 PyDoc_STRVAR(whole_frames_doc,
 "whole_frames(data, bytes_max, /)\n--\n\n"
 "The messages in the usual frames that `data` begins with, and where the first other one begins.");
+
+PyDoc_STRVAR(hear_frames_doc,
+"hear_frames(data, bytes_max, most, guest, heard, /)\n--\n\n"
+"Put the messages in the usual frames that `data` begins with, so many at most, behind what was `heard`, each with `guest` and its\n"
+"opcode; where the next frame begins.");
 
 PyDoc_STRVAR(is_plain_doc,
 "is_plain(received, /)\n--\n\n"
@@ -72,6 +70,7 @@ PyDoc_STRVAR(hand_out_doc,
 
 static PyMethodDef functions[] = {
     {"whole_frames", (PyCFunction)(void (*)(void))whole_frames, METH_FASTCALL, whole_frames_doc},
+    {"hear_frames", (PyCFunction)(void (*)(void))hear_frames, METH_FASTCALL, hear_frames_doc},
     {"is_plain", is_plain, METH_O, is_plain_doc},
     {"plain_run", (PyCFunction)(void (*)(void))plain_run, METH_FASTCALL, plain_run_doc},
     {"text_frames", text_frames, METH_O, text_frames_doc},

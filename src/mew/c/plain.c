@@ -3,6 +3,7 @@
 #include "mew.h"
 
 #define OPCODE_TEXT 1
+#define NAME_BYTES 128 /* as `mew.gateway.pages` has it */
 #define GATEWAY_ID_PREFIX "gw-"
 
 /* What `plain_run` is told. */
@@ -15,19 +16,20 @@ typedef struct {
 
 /* Whose turn it is; `guest` is NULL until `meet` has found that what it says may be plain. */
 typedef struct {
-    PyObject *guest;               /* borrowed: what was heard holds it */
-    PyObject *who, *bucket, *kind; /* owned; `kind` is the last one that it may send */
-    PyObject *kinds;               /* borrowed of the terms */
+    PyObject *guest;           /* borrowed of what was heard */
+    PyObject *known_by;        /* owned */
+    PyObject *who, *bucket;    /* borrowed of that */
+    PyObject *kinds;           /* borrowed of the terms */
+    PyObject *kind;            /* owned: the last one that it may send */
     Part name;
 } Speaker;
 
 static void
 forget_speaker(Speaker *speaker)
 {
-    Py_CLEAR(speaker->who);
-    Py_CLEAR(speaker->bucket);
+    Py_CLEAR(speaker->known_by);
     Py_CLEAR(speaker->kind);
-    speaker->guest = NULL;
+    memset(speaker, 0, sizeof *speaker);
 }
 
 static int
@@ -44,23 +46,21 @@ static int
 meet(State *state, Terms *terms, PyObject *guest, Speaker *speaker)
 {
     forget_speaker(speaker);
-    int is_lenient = has_flag(guest, state->lenient);
-    if (is_lenient) {
-        return is_lenient < 0 ? -1 : 0;
+    speaker->known_by = PyObject_GetAttr(guest, state->known_by);
+    if (speaker->known_by == NULL || speaker->known_by == Py_None) {
+        return speaker->known_by == NULL ? -1 : 0;
     }
-    speaker->who = PyObject_GetAttr(guest, state->who);
-    speaker->bucket = PyObject_GetAttr(guest, state->bucket_name);
-    PyObject *id = PyObject_GetAttr(guest, state->id);
-    if (speaker->who == NULL || speaker->bucket == NULL || id == NULL) {
-        Py_XDECREF(id);
+    if (!PyTuple_Check(speaker->known_by) || PyTuple_GET_SIZE(speaker->known_by) != 3) {
+        PyErr_SetString(PyExc_TypeError, "a guest is known by a connection, a name and a bucket");
         return -1;
     }
-    PyObject *connected = PyDict_GetItemWithError(terms->connections, id);
-    Py_DECREF(id);
+    speaker->who = PyTuple_GET_ITEM(speaker->known_by, 1);
+    speaker->bucket = PyTuple_GET_ITEM(speaker->known_by, 2);
+    PyObject *connected = PyDict_GetItemWithError(terms->connections, PyTuple_GET_ITEM(speaker->known_by, 0));
     if (connected == NULL || !PyUnicode_Check(speaker->who) || !Py_IS_TYPE(speaker->bucket, state->bucket)) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    int is_here = PyObject_RichCompareBool(connected, speaker->who, Py_EQ);
+    int is_here = connected == speaker->who || PyObject_RichCompareBool(connected, speaker->who, Py_EQ);
     speaker->name.at = (Bytes)PyUnicode_AsUTF8AndSize(speaker->who, &speaker->name.size);
     speaker->kinds = PyDict_GetItemWithError(terms->free, speaker->who);
     if (is_here <= 0 || speaker->name.at == NULL || speaker->kinds == NULL) {
@@ -137,15 +137,16 @@ receivers(const Header *header, Speaker *speaker)
 static PyObject *
 record_of(Terms *terms, const Header *header, Speaker *speaker, PyObject *id, PyObject *data, Py_ssize_t seq)
 {
-    PyObject *names = PyLong_FromLong(header->to_count + header->about_count), *place = PyLong_FromSsize_t(seq);
+    Py_ssize_t bytes = PyBytes_GET_SIZE(data) + NAME_BYTES * (header->to_count + header->about_count);
+    PyObject *weight = PyLong_FromSsize_t(bytes), *place = PyLong_FromSsize_t(seq);
     PyObject *about = names_of(header->about, header->about_count, NULL);
     PyObject *only = terms->addressed && header->to_count ? receivers(header, speaker) : Py_NewRef(Py_None);
     PyObject *record = NULL;
-    if (names != NULL && place != NULL && about != NULL && only != NULL) {
-        PyObject *fields[] = {terms->at, id, speaker->who, speaker->kind, names, about, data, only, place};
+    if (weight != NULL && place != NULL && about != NULL && only != NULL) {
+        PyObject *fields[] = {terms->at, id, speaker->who, speaker->kind, weight, about, data, only, place};
         record = PyObject_Vectorcall(terms->record, fields, sizeof fields / sizeof *fields, NULL);
     }
-    Py_XDECREF(names);
+    Py_XDECREF(weight);
     Py_XDECREF(place);
     Py_XDECREF(about);
     Py_XDECREF(only);
@@ -236,7 +237,8 @@ plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     State *state = PyModule_GetState(module);
-    Speaker speaker = {NULL, NULL, NULL, NULL, NULL, {NULL, 0}};
+    Speaker speaker;
+    memset(&speaker, 0, sizeof speaker);
     PyObject *records = PyList_New(0), *said = PyDict_New();
     int went = records == NULL || said == NULL ? -1 : 1;
     for (; went > 0 && at < PyList_GET_SIZE(args[0]); at++) {

@@ -16,7 +16,6 @@ from .places import Place, cursor, place_in
 __all__ = ["History"]
 
 _ALL: Final = 1 << 30
-_NAME_BYTES: Final = 128  # what a name among many takes, decoded and indexed, beside its letters
 
 
 class History:
@@ -85,14 +84,14 @@ class History:
 
     def append(self, record: Record) -> None:
         self._records.append(record)
-        self._bytes += len(record.raw) + _NAME_BYTES * record.names
+        self._bytes += record.weight
         self._shrink(self._envelopes_max, self._bytes_max)
 
     def extend(self, records: Sequence[Record]) -> None:
         self._records.extend(records)
         more = 0
         for record in records:
-            more += len(record.raw) + _NAME_BYTES * record.names
+            more += record.weight
         self._bytes += more
         self._shrink(self._envelopes_max, self._bytes_max)
 
@@ -213,7 +212,7 @@ class History:
         gone, of_it, at = self._gone, self._gone_of_it, self._dropped_at
         while len(records) > envelopes_max or kept_bytes > bytes_max:
             oldest = records.popleft()
-            kept_bytes -= len(oldest.raw) + _NAME_BYTES * oldest.names
+            kept_bytes -= oldest.weight
             of_it = of_it + 1 if oldest.seq == gone else 1
             gone, at = oldest.seq, oldest.at
         self._first += count - len(records)

@@ -7,8 +7,9 @@ in memory far away for every message anew.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
+from mew import compiled
 from mew.protocol.frames import MARK
 
 from .plain import Heard, ShortWay
@@ -20,6 +21,11 @@ __all__ = ["Inbox"]
 _log = logging.getLogger(__name__)
 
 _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
+_MESSAGES_MAX: Final = 128  # of one read: no flood is anyone else's
+
+HearFrames: TypeAlias = Callable[[bytes, int, int, Guest, list[Heard]], int]
+
+hear_frames: HearFrames | None = compiled.hear_frames
 
 
 class Inbox:
@@ -43,6 +49,18 @@ class Inbox:
             self._loop.call_soon(self.empty)
         for opcode, data in messages:
             heard.append((guest, opcode, data))
+
+    def hear(self, guest: Guest, data: bytes, bytes_max: int) -> int:
+        """Put in what the usual frames say that these bytes begin with; how many bytes those are.
+
+        A message may have `bytes_max`. Without the compiled part there are none, and with it not too many at once.
+        """
+        if hear_frames is None:
+            return 0
+        heard = self._heard
+        if not heard:
+            self._loop.call_soon(self.empty)
+        return hear_frames(data, bytes_max, _MESSAGES_MAX, guest, heard)
 
     def empty(self) -> None:
         """Have everything taken, now."""

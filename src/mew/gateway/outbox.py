@@ -217,8 +217,14 @@ class Outboxes:
             boxes = tuple(self._boxes.values())
             if apart:
                 boxes = tuple(box for connection, box in self._boxes.items() if connection not in apart)
-            for box in boxes:
-                box.write(together)
+            size = len(together)
+            for box in boxes:  # `box.write`, without a call for each
+                spare_bytes = box._spare_bytes - size
+                if spare_bytes < 0 or box._is_closing():
+                    box._write_carefully(together)
+                else:
+                    box._spare_bytes = spare_bytes
+                    box._send(together)
 
     def _own(self, connection: Connection) -> list[bytes]:
         own = self._apart.get(connection)

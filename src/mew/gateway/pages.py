@@ -14,20 +14,21 @@ __all__ = ["PAGE_BYTES_MAX", "Filling", "Fits", "Page", "Query", "Record", "fitt
 
 PAGE_BYTES_MAX: Final = 4 << 20
 """A page ends early rather than hold more; one record it always has."""
+_NAME_BYTES: Final = 128  # what a name among many takes, decoded and indexed, beside its letters
 
 
 class Record(Struct, frozen=True, gc=False):
     """One envelope as it was shown. `only`: those it was for, None for everyone; `seq`: the entry that showed it.
 
     Thousands are kept, and in a busy space one goes for each that comes: it has few parts, and is read again for who
-    asks. `names`: how many it addresses and refers to.
+    asks. `weight`: the bytes that it takes in all. `src/mew/c/plain.c` makes them too, field by field.
     """
 
     at: datetime
     id: str
     sender: str
     kind: str
-    names: int
+    weight: int
     refers_to: tuple[str, ...]
     raw: bytes
     only: tuple[ParticipantId, ...] | None
@@ -46,8 +47,8 @@ class Record(Struct, frozen=True, gc=False):
     ) -> "Record":
         """`sender`: the same as the envelope's, where there is one that others hold too."""
         about = envelope.correlation_id
-        names = len(envelope.to) + len(about)
-        return cls(at, envelope.id, sender or envelope.sender, envelope.kind, names, about, raw, only, seq)
+        weight = len(raw) + _NAME_BYTES * (len(envelope.to) + len(about))
+        return cls(at, envelope.id, sender or envelope.sender, envelope.kind, weight, about, raw, only, seq)
 
     @property
     def envelope(self) -> Envelope:

@@ -37,6 +37,8 @@ class Guest(Protocol):
     patience: Bucket
     after: EnvelopeId | None
     lenient: bool
+    known_by: tuple[Connection, ParticipantId, Bucket] | None
+    """What a run of plain envelopes must know of it; None: nothing it says is in one."""
     closed: bool
     """Nothing more is heard from it, or said to it."""
 

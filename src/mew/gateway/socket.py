@@ -5,6 +5,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -20,7 +21,7 @@ from .guard import Admission, Denied, Guard, token_of
 from .outbox import Outbox
 from .rate import Bucket
 from .websocket import Message, Opcode, WireError
-from .wire import Upgrade, Wire
+from .wire import Hear, Upgrade, Wire
 
 __all__ = ["SUBPROTOCOL", "SocketDoor"]
 
@@ -177,7 +178,19 @@ class SocketDoor:
 class Guest:
     """One connection in a room."""
 
-    __slots__ = ("after", "bucket", "closed", "id", "outbox", "patience", "room", "who", "wire")
+    __slots__ = (
+        "after",
+        "bucket",
+        "closed",
+        "hear",
+        "id",
+        "known_by",
+        "outbox",
+        "patience",
+        "room",
+        "who",
+        "wire",
+    )
 
     lenient = False
 
@@ -192,6 +205,8 @@ class Guest:
         self.patience = Bucket(_REFUSED_PER_S, _REFUSED_BURST)
         self.outbox = Outbox(wire.transport, limits.outbox_bytes, self._fell_behind)
         self.wire = wire
+        self.known_by = None if self.lenient else (self.id, self.who, self.bucket)
+        self.hear: Hear | None = None if self.lenient else partial(self.room.inbox.hear, self)
 
     def receive(self, messages: Sequence[Message]) -> None:
         self.room.inbox.put(self, messages)

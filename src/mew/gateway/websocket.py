@@ -73,13 +73,13 @@ _REFUSED_CLOSE_CODES: Final = frozenset({1004, 1005, 1006, *range(1015, 3000)})
 class Reader:
     """Feed it what the socket receives; it returns what is complete."""
 
-    __slots__ = ("_fragments", "_held", "_kind", "_need", "bytes_max", "has_control")
+    __slots__ = ("_fragments", "_held", "_kind", "_need", "bytes_max", "has_part")
 
     def __init__(self, bytes_max: int) -> None:
         """No message may be larger than `bytes_max`."""
         self.bytes_max = bytes_max
-        self.has_control = False
-        """There is a control frame among those that were returned last."""
+        self.has_part = False
+        """A part of a message was read, and waits for the rest."""
         self._held = bytearray()  # the beginning of a frame
         self._need = 0
         self._kind = 0  # of the message whose fragments these are
@@ -91,7 +91,12 @@ class Reader:
         Raises:
             WireError: nothing after this may be read; `before` has what these bytes held until then.
         """
-        self.has_control = False
+        try:
+            return self._feed(data)
+        finally:
+            self.has_part = bool(self._held) or bool(self._kind)
+
+    def _feed(self, data: bytes) -> list[Message]:
         if self._held:
             self._held += data
             if len(self._held) < self._need:
@@ -175,7 +180,6 @@ class Reader:
         if opcode & CONTROL:
             if opcode == Opcode.CLOSE:
                 _check_close(payload)
-            self.has_control = True
             messages.append((opcode, payload))
             return
         if opcode != Opcode.CONTINUATION:

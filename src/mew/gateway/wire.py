@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from aiohttp import web
 
@@ -27,7 +27,7 @@ from .websocket import (
     pong,
 )
 
-__all__ = ["Upgrade", "Wire"]
+__all__ = ["Hear", "Upgrade", "Wire"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +60,17 @@ class Upgrade(web.StreamResponse):
         """Nothing follows that is ours to send: the connection is another's."""
 
 
+Hear: TypeAlias = Callable[[bytes, int], int]
+
+
 class Listener(Protocol):
     """Who takes the messages of a connection."""
+
+    hear: Hear | None
+    """Takes what the usual frames say that bytes begin with, of so many bytes each; how many bytes those are.
+
+    What it leaves is received, and so is all where there is none.
+    """
 
     def receive(self, messages: Sequence[Message]) -> None:
         """One or more came, none of them a control frame."""
@@ -99,6 +108,7 @@ class Wire(asyncio.Protocol):
         "_first",
         "_first_bytes_left",
         "_has_arrived",
+        "_hear",
         "_http",
         "_listener",
         "_loop",
@@ -118,6 +128,7 @@ class Wire(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = Reader(bytes_max)
         self._listener: Listener | None = None
+        self._hear: Hear | None = None
         self._early: list[Message] = []
         self._waiting: deque[Message] | None = None
         self._failure: WireError | None = None  # what comes after those that wait
@@ -154,6 +165,7 @@ class Wire(asyncio.Protocol):
     def attach(self, listener: Listener) -> None:
         """From here on the listener is handed every message."""
         self._listener = listener
+        self._hear = listener.hear
         if self._early or self._waiting:
             self._waiting = deque((*self._early, *(self._waiting or ())))
             self._early = []
@@ -201,33 +213,32 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard_s = self._loop.time()
-        listener, reader = self._listener, self._reader
-        try:
-            messages = reader.feed(data)
-        except WireError as error:
-            messages, self._failure = error.before, error  # however the bytes were cut on their way
-        if (
-            listener is None
-            or self._closing
-            or self._waiting
-            or self._failure is not None
-            or reader.has_control
-            or len(messages) > _TURN_MESSAGES
-        ):
-            self._line_up(messages, len(data))
-        elif messages:
+        hear, reader = self._hear, self._reader
+        if hear is not None and not self._waiting and not self._closing and not reader.has_part:
             try:
-                listener.receive(messages)
+                taken = hear(data, reader.bytes_max)
             except Exception:
                 self._give_up()
+                return
+            if taken == len(data):
+                return
+            data = data[taken:]
+        self._read(data)
 
-    def _line_up(self, messages: list[Message], received: int) -> None:
-        """Not all of them are for the listener at once."""
-        self._waiting = self._waiting or deque()
-        self._waiting.extend(messages)
-        self._take_turn()
+    def _read(self, data: bytes) -> None:
+        """All but the usual: a part of a message, a control frame, or what cannot be handed on now."""
+        try:
+            messages = self._reader.feed(data)
+        except WireError as error:
+            messages, self._failure = error.before, error  # however the bytes were cut on their way
+        if self._waiting or self._failure is not None or len(messages) > _TURN_MESSAGES:
+            self._waiting = self._waiting or deque()
+            self._waiting.extend(messages)
+            self._take_turn()
+        else:
+            self._pass_on(messages)
         if self._listener is None and not self._has_arrived:
-            self._count_early(received)
+            self._count_early(len(data))
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._http is not None:
