@@ -60,6 +60,30 @@ def test_frames_are_read_the_same_at_any_split(sent: list[bytes], cuts: list[int
     assert read_all(chunks) == expected
 
 
+@given(st.lists(frames, max_size=6), st.integers(0, 7))
+def test_what_is_heard_is_what_is_read(sent: list[bytes], most: int) -> None:
+    data, guest, heard = b"".join(sent), object(), [("before", 1, b"")]
+    messages, _ = _compiled.whole_frames(data, BYTES_MAX)
+    end = _compiled.hear_frames(data, BYTES_MAX, most, guest, heard)
+    assert heard == [("before", 1, b""), *((guest, *message) for message in messages[:most])]
+    assert _compiled.whole_frames(data[end:], BYTES_MAX)[0] == messages[most:]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (b"", 1, 1, None),
+        (b"", 1, 1, None, ()),
+        ("", 1, 1, None, []),
+        (b"", "1", 1, None, []),
+        (b"", 1, "1", None, []),
+    ],
+)
+def test_to_hear_something_else_is_a_type_error(wrong: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError):
+        _compiled.hear_frames(*wrong)
+
+
 def test_every_beginning_of_a_character_is_judged_as_python_does() -> None:
     for lead in itertools.product(range(0x7E, 0x100), (0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)):
         for rest in (b"", b"\x80", b"\xbf", b"\x80\x80", b"\x80\xc0", b"\x41"):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from mew.gateway import deliveries, plain, rate, websocket
+from mew.gateway import deliveries, inbox, plain, rate, websocket
 from mew.protocol import codec
 
 _compiled = pytest.importorskip("mew._compiled", reason="no C compiler was found when mew was installed")
@@ -15,6 +15,7 @@ _compiled = pytest.importorskip("mew._compiled", reason="no C compiler was found
 def test_it_is_used_where_it_is_there() -> None:
     assert vars(codec)["is_plain"] is _compiled.is_plain
     assert vars(websocket)["whole_frames"] is _compiled.whole_frames
+    assert vars(inbox)["hear_frames"] is _compiled.hear_frames
     assert vars(plain)["plain_run"] is _compiled.plain_run
     assert vars(deliveries)["text_frames"] is _compiled.text_frames
     assert vars(deliveries)["hand_out"] is _compiled.hand_out

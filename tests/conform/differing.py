@@ -120,8 +120,9 @@ def bare_stream_open(said: Said) -> None:
 
 
 def echoing_frames(right: Any, self: Relay, guest: Any, frame: bytes, *, text: bool) -> None:
-    guest.lenient = True
-    right(self, guest, frame, text=text)
+    with pytest.MonkeyPatch.context() as briefly:
+        briefly.setattr(type(guest), "lenient", True)
+        right(self, guest, frame, text=text)
 
 
 def join_each_time(right: Any, state: Any, entry: Any, who: Any, connection: Any, **how: Any) -> Any:

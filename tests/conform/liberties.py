@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from mew.conform.cast import DOOMED, TWIN, Cast, Join
 from mew.conform.checking import all_checks
 from mew.conform.notation import Notation
-from mew.gateway import answers, intake, invitations, relay, room, shapes, socket
+from mew.gateway import answers, intake, invitations, relay, room, shapes, showing, socket
 from mew.gateway.http import HttpDoor
 from mew.gateway.outbox import Outboxes
 from mew.gateway.relay import Relay
@@ -177,6 +177,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
             wrapping(presence, "join", join_each_time),
             wrapping(presence, "leave", leave_each_time),
             wrapping(room, "text_frame", as_doubles),
+            wrapping(showing, "text_frame", as_doubles),
         ),
     ),
     "does not answer invitations, nor grant, and has no HTTP": Liberty(
@@ -217,6 +218,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     "has binary frames only, and echoes those of streams": Liberty(
         (
             replaced(room, "text_frame", binary_frame),
+            replaced(showing, "text_frame", binary_frame),
             replaced(relay, "text_frame", binary_frame),
             wrapping(Relay, "_forward", echoing_frames),
         )
@@ -224,6 +226,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     "says more, and in another order": Liberty(
         (
             wrapping(room, "text_frame", backwards),
+            wrapping(showing, "text_frame", backwards),
             wrapping(Room, "_answer", more_of_its_own),
             saying(lambda said: said["kind"].startswith("system/") and said.update(vendor={"a": 1})),
         ),

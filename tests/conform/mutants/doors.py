@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mew.gateway import admit, room
+from mew.gateway import admit, room, showing
 from mew.gateway.ports import Guest
 from mew.gateway.room import Room
 from mew.protocol.errors import Refusal
@@ -85,7 +85,8 @@ def saying(change: Callable[[Said], Any]) -> Break:
             frame: bytes = right(raw if said == before else json.dumps(said).encode())
             return frame
 
-        monkeypatch.setattr(room, "text_frame", text_frame)
+        for module in (room, showing):
+            monkeypatch.setattr(module, "text_frame", text_frame)
 
     return broken
 
