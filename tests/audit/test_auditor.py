@@ -22,6 +22,7 @@ from mew.audit.checkpoints import Checkpointing, Signer, check, read
 from mew.audit.facts import Fact
 from mew.audit.index import Index
 from mew.audit.keys import load_public, make_key
+from mew.log.base import LogUnavailable
 from mew.log.reading import JournalReader
 from mew.protocol.envelope import ParticipantId
 from mew.space import Answer, Deliver, Rules
@@ -167,6 +168,25 @@ async def test_a_record_from_before_is_not_sure_until_it_was_looked_at(
     await second.settle(len(table.entries))
     assert second.is_sure
     await second.close()
+
+
+async def test_a_record_that_could_not_be_opened_is_tried_again_by_who_needs_it(
+    table: Table, folder: Path, writers: Writers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await write(Auditor(folder, lambda: START, writers), table)
+    auditor = Auditor(folder, lambda: START, writers)
+    with monkeypatch.context() as briefly:
+        briefly.setattr(module, "Index", unavailable)
+        auditor.begin(after=len(table.entries))
+        await auditor.settle(len(table.entries))
+        assert not auditor.is_sure
+    await auditor.settle(len(table.entries))
+    assert auditor.is_sure
+    await auditor.close()
+
+
+def unavailable(folder: Path) -> object:
+    raise LogUnavailable("too many open files")
 
 
 async def test_what_could_not_be_written_is_made_when_there_is_room_again(

@@ -83,6 +83,7 @@ class Auditor:
         self._catching_up: asyncio.Future[object] | None = None
         self._lacks = False  # the journal has what the record has not
         self._failed = False  # because that could not be written
+        self._is_from_before = (folder / INDEX).exists()
         self._begun: int | None = None  # where the journal ended when there was a record before
         self._stopped = Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -122,7 +123,7 @@ class Auditor:
     @property
     def is_sure(self) -> bool:
         """Whether what the record says is of this journal: one from before may tell of entries that it has lost."""
-        return self._begun is None or self._index is not None
+        return not self._is_from_before or self._index is not None
 
     def covered(self, after: int) -> int:
         """The last entry after this one up to which the record has all. May be called in any thread.
@@ -156,6 +157,9 @@ class Auditor:
     async def settle(self, until: int) -> None:
         """Return when what happened up to this entry is in the record, or could not be put there."""
         await self._written_down()
+        if not self.is_sure:
+            self._start(self._opened)
+            await self._written_down()
         if self._after < until:
             self._write()
         await self._written_down()

@@ -39,7 +39,9 @@ take_token(Bucket *bucket, double now_s)
     return tokens >= 1 ? 0 : (1 - tokens) / bucket->per_second;
 }
 
-PyDoc_STRVAR(take_doc, "take(now_s, /)\n--\n\nTake one token; 0 if there was one, else how many seconds until there is.");
+PyDoc_STRVAR(take_doc,
+"take(now_s, /)\n--\n\n"
+"Take one token; 0 if there was one, else how many seconds until there is.");
 
 static PyObject *
 bucket_take(Bucket *self, PyObject *now)

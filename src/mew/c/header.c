@@ -20,7 +20,7 @@ is_digit(unsigned char one)
     return one >= '0' && one <= '9';
 }
 
-/* Each that skips steps over one thing of JSON (RFC 8259) and returns what is behind it, or NULL where it is not there. */
+/* Each that skips steps over one thing of JSON (RFC 8259) and returns what is behind it; NULL where there is none. */
 
 static Bytes
 skip_space(Bytes at, Bytes end)
@@ -31,7 +31,7 @@ skip_space(Bytes at, Bytes end)
     return at;
 }
 
-/* Where in a string something else comes than what stands for itself: a quote, a backslash, or what is below a space. */
+/* Where in a string something comes that does not stand for itself: a quote, a backslash, or what is below a space. */
 static Bytes
 skip_usual(Bytes at, Bytes end)
 {
@@ -41,9 +41,10 @@ skip_usual(Bytes at, Bytes end)
         uint64_t eight;
         memcpy(&eight, at, 8);
         uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
-        uint64_t found = ((eight - ones * ' ') & ~eight) | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash);
-        if (found & tops) {
-            return at + __builtin_ctzll(found & tops) / 8; /* a borrow may mark one more, never one before */
+        uint64_t low = (eight - ones * ' ') & ~eight;
+        uint64_t found = (low | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & tops;
+        if (found) {
+            return at + __builtin_ctzll(found) / 8; /* a borrow may mark one more, never one before */
         }
     }
 #endif
@@ -330,7 +331,7 @@ read_field(Bytes at, Bytes end, Part name, Py_ssize_t depth_left, Header *header
     return skip_value(at, end, depth_left);
 }
 
-/* The header of an envelope that is well-formed and can be read in one way only; 0 also where that takes a closer look. */
+/* The header of an envelope that is well-formed and can be read in one way only; 0 also where Python must look closer. */
 int
 read_header(Bytes at, Py_ssize_t size, Header *header)
 {

@@ -1,9 +1,10 @@
 /* The module `mew._compiled`: where every byte of an envelope is looked at, and what is done for each of many alike.
 
-All of it says yes to what is usual and leaves the rest to Python, which knows every rule and every message. Tests hold each
-to the answers that Python alone gives. But for the tokens in a bucket nothing is kept between two calls.
+All of it says yes to what is usual and leaves the rest to Python, which knows every rule and every message. Tests hold
+each to the answers that Python alone gives. But for the tokens in a bucket nothing is kept between two calls.
 
-- `frames_in.c`   `whole_frames`: goes before `Reader._read` of `mew.gateway.websocket`; `hear_frames`: before all of it
+- `frames_in.c`   `whole_frames`: goes before `Reader._read` of `mew.gateway.websocket`; `hear_frames`:
+                  before `Wire._read` of `mew.gateway.wire`
 - `header.c`      `is_plain`: spares `mew.protocol.codec` its closer look
 - `bucket.c`      `Bucket` of `mew.gateway.rate`
 - `plain.c`       `plain_run`: what `mew.gateway.plain` does one by one

@@ -48,8 +48,8 @@ PyDoc_STRVAR(whole_frames_doc,
 
 PyDoc_STRVAR(hear_frames_doc,
 "hear_frames(data, bytes_max, most, guest, heard, /)\n--\n\n"
-"Put the messages in the usual frames that `data` begins with, so many at most, behind what was `heard`, each with `guest` and its\n"
-"opcode; where the next frame begins.");
+"Put the messages in the usual frames that `data` begins with, so many at most, behind what was `heard`, each with\n"
+"`guest` and its opcode; where the next frame begins.");
 
 PyDoc_STRVAR(is_plain_doc,
 "is_plain(received, /)\n--\n\n"
@@ -57,8 +57,8 @@ PyDoc_STRVAR(is_plain_doc,
 
 PyDoc_STRVAR(plain_run_doc,
 "plain_run(heard, start, standing, record, seq, at, now_s, bytes_max, /)\n--\n\n"
-"The envelopes from `start` on up to one that is not plain, as records of which the first is the entry `seq`; their ids with\n"
-"who sent each; and where that one is. Each costs its sender a token.");
+"The envelopes from `start` on up to one that is not plain, as records of which the first is the entry `seq`; their ids\n"
+"with who sent each; and where that one is. Each costs its sender a token.");
 
 PyDoc_STRVAR(text_frames_doc,
 "text_frames(records, /)\n--\n\n"

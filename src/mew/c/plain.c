@@ -60,10 +60,13 @@ meet(State *state, Terms *terms, PyObject *guest, Speaker *speaker)
     if (connected == NULL || !PyUnicode_Check(speaker->who) || !Py_IS_TYPE(speaker->bucket, state->bucket)) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    int is_here = connected == speaker->who || PyObject_RichCompareBool(connected, speaker->who, Py_EQ);
+    int is_here = connected == speaker->who ? 1 : PyObject_RichCompareBool(connected, speaker->who, Py_EQ);
+    if (is_here <= 0) {
+        return is_here;
+    }
     speaker->name.at = (Bytes)PyUnicode_AsUTF8AndSize(speaker->who, &speaker->name.size);
     speaker->kinds = PyDict_GetItemWithError(terms->free, speaker->who);
-    if (is_here <= 0 || speaker->name.at == NULL || speaker->kinds == NULL) {
+    if (speaker->name.at == NULL || speaker->kinds == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
     speaker->guest = guest;
@@ -181,10 +184,10 @@ take_message(Terms *terms, Speaker *speaker, PyObject *data, PyObject *said, PyO
         return is_known < 0 ? -1 : 0;
     }
     PyObject *record = record_of(terms, &header, speaker, id, data, seq);
-    int ended = record == NULL || PyDict_SetItem(said, id, speaker->who) < 0 || PyList_Append(records, record) < 0 ? -1 : 1;
+    int failed = record == NULL || PyDict_SetItem(said, id, speaker->who) || PyList_Append(records, record);
     Py_XDECREF(record);
     Py_DECREF(id);
-    return ended;
+    return failed ? -1 : 1;
 }
 
 static int
@@ -208,7 +211,7 @@ read_terms(PyObject *const *args, Terms *terms, Py_ssize_t *seq)
 
 /* Whether that is the opcode of a text frame; `went` becomes -1 where it cannot be told. */
 static int
-is_text(PyObject *opcode, int *went)
+is_text_frame(PyObject *opcode, int *went)
 {
     long number = PyLong_AsLong(opcode);
     if (number == -1 && PyErr_Occurred()) {
@@ -247,7 +250,7 @@ plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
         if (went) { /* nobody listens to it any more */
             went = went < 0 ? -1 : 2;
         }
-        else if (is_text(PyTuple_GET_ITEM(one, 1), &went)) {
+        else if (is_text_frame(PyTuple_GET_ITEM(one, 1), &went)) {
             PyObject *guest = PyTuple_GET_ITEM(one, 0);
             went = guest == speaker.guest ? 1 : meet(state, &terms, guest, &speaker);
             if (went > 0) {

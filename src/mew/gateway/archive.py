@@ -112,6 +112,8 @@ class Archive:
         page = self._at_once(history, query)
         if page is not None:
             return page
+        if not self._recording.is_sure:  # before it is anybody's turn: it may take a while
+            await self._settled(history.gone)
         async with self._turn():
             chain = None if query.correlation is None else await self._chain(history, query)
             if query.newest_first:
@@ -170,19 +172,21 @@ class Archive:
             query = replace(query, before=None)
         since = self._retention.kept_since
         asked = Asked(self._folder, query, history.gone, since, chain, self._readers.stopped)
-        found = await self._run(read_excerpt, asked, filling) if self._recording.is_sure else None
+        if not self._recording.is_sure:
+            return Excerpt(None, complete=False)
+        found = await self._run(read_excerpt, asked, filling)
         if found is None:
-            if not await self._settled(asked.until):
-                return Excerpt(None, complete=False)
+            await self._settled(asked.until)
             found = await self._run(read_covered, asked, filling)
         return found
 
     async def _chain(self, history: History, query: Query) -> Linked:
         """What hangs together leads from memory to the journal and back. Never complete: not all talk is known."""
         assert query.correlation is not None, "a chain of nothing"
+        if not self._recording.is_sure:
+            return Linked(history.chain({query.correlation}, query.who).ids, [], complete=False)
+        await self._settled(history.gone)
         found = Linked({query.correlation}, [], complete=False)
-        if not await self._settled(history.gone):
-            return found
         is_over = patience(self._readers.stopped)
         for _ in range(_ROUNDS_MAX):
             here = history.chain(found.ids, query.who)
@@ -191,12 +195,10 @@ class Archive:
                 break
         return replace(found, complete=False)
 
-    async def _settled(self, until: int) -> bool:
-        """Give the index a moment to come so far; whether it is to be believed."""
+    async def _settled(self, until: int) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLE_S):
                 await self._recording.settle(until)
-        return self._recording.is_sure
 
     async def _run(self, work: Callable[..., Result], *values: object) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._readers.threads, work, *values)

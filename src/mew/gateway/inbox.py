@@ -21,8 +21,6 @@ __all__ = ["Inbox"]
 _log = logging.getLogger(__name__)
 
 _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
-_MESSAGES_MAX: Final = 128  # of one read: no flood is anyone else's
-
 HearFrames: TypeAlias = Callable[[bytes, int, int, Guest, list[Heard]], int]
 
 hear_frames: HearFrames | None = compiled.hear_frames
@@ -50,17 +48,19 @@ class Inbox:
         for opcode, data in messages:
             heard.append((guest, opcode, data))
 
-    def hear(self, guest: Guest, data: bytes, bytes_max: int) -> int:
+    def hear(self, guest: Guest, data: bytes, bytes_max: int, messages_max: int) -> int:
         """Put in what the usual frames say that these bytes begin with; how many bytes those are.
 
-        A message may have `bytes_max`. Without the compiled part there are none, and with it not too many at once.
+        Without the compiled part there are none.
         """
         if hear_frames is None:
             return 0
         heard = self._heard
-        if not heard:
+        is_first = not heard
+        taken = hear_frames(data, bytes_max, messages_max, guest, heard)
+        if is_first and taken:
             self._loop.call_soon(self.empty)
-        return hear_frames(data, bytes_max, _MESSAGES_MAX, guest, heard)
+        return taken
 
     def empty(self) -> None:
         """Have everything taken, now."""

@@ -80,12 +80,12 @@ class ShortWay:
         """As many as can be from `start` on; where one is that cannot."""
         if plain_run is None or not self._log.is_at_rest:
             return start
-        now_s = self._loop.time()
-        at = self._intake.at(now_s)
-        standing = self._space.standing(at)
-        if standing is None:
-            return start
         try:
+            now_s = self._loop.time()
+            at = self._intake.at(now_s)
+            standing = self._space.standing(at)
+            if standing is None:
+                return start
             seq = self._space.seq + 1
             records, said, end = plain_run(heard, start, standing, Record, seq, at, now_s, self.bytes_max)
             if records:

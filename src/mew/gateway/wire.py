@@ -36,7 +36,7 @@ _CLOSE_S: Final = 3.0
 _NORMAL: Final = 1000
 _ABNORMAL: Final = 1006
 _INTERNAL: Final = 1011
-_TURN_MESSAGES: Final = 128  # handed on in one turn of the loop; a socket may have a million of them
+_TURN_MESSAGES: Final = 128  # heard in one turn of the loop, and as many received; a socket may have a million
 _PONG_BYTES: Final = 64 * 1024
 
 
@@ -60,16 +60,16 @@ class Upgrade(web.StreamResponse):
         """Nothing follows that is ours to send: the connection is another's."""
 
 
-Hear: TypeAlias = Callable[[bytes, int], int]
+Hear: TypeAlias = Callable[[bytes, int, int], int]
 
 
 class Listener(Protocol):
     """Who takes the messages of a connection."""
 
     hear: Hear | None
-    """Takes what the usual frames say that bytes begin with, of so many bytes each; how many bytes those are.
+    """Takes what the usual frames say that bytes begin with, of so many bytes each, and so many at most.
 
-    What it leaves is received, and so is all where there is none.
+    It returns how many bytes those are. What it leaves is received, and so is all where there is none.
     """
 
     def receive(self, messages: Sequence[Message]) -> None:
@@ -216,7 +216,7 @@ class Wire(asyncio.Protocol):
         hear, reader = self._hear, self._reader
         if hear is not None and not self._waiting and not self._closing and not reader.has_part:
             try:
-                taken = hear(data, reader.bytes_max)
+                taken = hear(data, reader.bytes_max, _TURN_MESSAGES)
             except Exception:
                 self._give_up()
                 return
@@ -226,7 +226,7 @@ class Wire(asyncio.Protocol):
         self._read(data)
 
     def _read(self, data: bytes) -> None:
-        """All but the usual: a part of a message, a control frame, or what cannot be handed on now."""
+        """What was not heard: a part of a message, a control frame, what cannot be handed on now, or all of it."""
         try:
             messages = self._reader.feed(data)
         except WireError as error:
