@@ -331,7 +331,7 @@ read_field(Bytes at, Bytes end, Part name, Py_ssize_t depth_left, Header *header
     return skip_value(at, end, depth_left);
 }
 
-/* The header of an envelope that is well-formed and can be read in one way only; 0 also where Python must look closer. */
+/* The header of an envelope that is well-formed and can be read in one way only; 0 also where one must look closer. */
 int
 read_header(Bytes at, Py_ssize_t size, Header *header)
 {

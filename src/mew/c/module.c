@@ -57,8 +57,8 @@ PyDoc_STRVAR(is_plain_doc,
 
 PyDoc_STRVAR(plain_run_doc,
 "plain_run(heard, start, standing, record, seq, at, now_s, bytes_max, /)\n--\n\n"
-"The envelopes from `start` on up to one that is not plain, as records of which the first is the entry `seq`; their ids\n"
-"with who sent each; and where that one is. Each costs its sender a token.");
+"The envelopes from `start` on up to one that is not plain, as records of which the first is the entry `seq`; their\n"
+"ids with who sent each; and where that one is. Each costs its sender a token.");
 
 PyDoc_STRVAR(text_frames_doc,
 "text_frames(records, /)\n--\n\n"

@@ -36,7 +36,7 @@ _CLOSE_S: Final = 3.0
 _NORMAL: Final = 1000
 _ABNORMAL: Final = 1006
 _INTERNAL: Final = 1011
-_TURN_MESSAGES: Final = 128  # heard in one turn of the loop, and as many received; a socket may have a million
+_TURN_MESSAGES: Final = 128  # heard in a turn of the loop, and as many received: a socket may have a million
 _PONG_BYTES: Final = 64 * 1024
 
 
