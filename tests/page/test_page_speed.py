@@ -90,8 +90,11 @@ async def spell(flood: Flood, page: Page, per_second: int) -> dict[str, Any]:
 
 
 def is_smooth(found: dict[str, Any]) -> bool:
-    """Of a hundred frames all but one leave room, and nearly as many are drawn as while nothing comes."""
-    return bool(found["work"]["p99_ms"] < FRAME_MS and found["share"] > 0.8)
+    """Nearly as many frames are drawn as while nothing comes, and nearly all of them leave room.
+
+    Not all: now and then somebody else has the machine, and to trace is work, too.
+    """
+    return bool(found["share"] > 0.9 and found["work"]["p95_ms"] < FRAME_MS)
 
 
 async def test_it_is_small_and_painted_within_a_second(browser: Browser, tmp_path: Path) -> None:
