@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --silent
 
-# Half as many again as there are cores: many tests wait for a process, a page or a clock.
+# Half as many again as there are cores: many tests wait. Not those with processes and pages, which others hold up.
 WORKERS := $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
@@ -25,7 +25,8 @@ run: $(READY)
 
 test: $(READY) tests-ready lint
 	$(NPM) test
-	$(PYTEST) --ignore $(MEASURES)
+	$(PYTEST) -m "not e2e"
+	$(BIN)/pytest -n auto --dist worksteal -m e2e --ignore $(MEASURES)
 	$(BIN)/pytest $(MEASURES)
 
 check: $(READY)

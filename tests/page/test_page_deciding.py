@@ -136,10 +136,10 @@ async def test_after_an_answer_was_written_the_next_is_not_decided_until_asked_f
         await page.keyboard.press("e")
         await page.keyboard.type("Rex")
         await page.keyboard.press("Enter")
-        await expect(page.locator(".guarded")).to_have_count(0)
+        await expect(page.locator(".undo-line")).to_have_count(1)
+        await expect(page.locator(".guarded, .card.question input")).to_have_count(0)
         await page.keyboard.press("a")
         await expect(page.locator(".notice")).to_contain_text("j leads to the next")
-        await expect(page.locator(".undo-line")).to_have_count(1)
         async with asyncio.timeout(10):
             assert await asking == {"action": "accept", "content": {"name": "Rex"}}
         await expect(page.locator(".undo-line")).to_have_count(0)
