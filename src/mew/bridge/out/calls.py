@@ -130,7 +130,9 @@ class Calls:
     def _keep(self, call: Calling) -> None:
         self._calls[call.key] = call
         record = None if call.handle is None else self._me.book.get(call.handle)
-        if record is not None and record.fulfilment is not None:  # approved before we were told that it is proposed
+        if (
+            record is not None and record.fulfilment is not None
+        ):  # approved before the proposal came back to us
             call.request_ids.add(record.fulfilment.id)
         ended = [kept for kept in self._calls.values() if kept.end is not None]
         for kept in ended[: max(0, len(ended) - _ENDED_MAX)]:
