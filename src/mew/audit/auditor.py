@@ -92,7 +92,7 @@ class Auditor:
     def begin(self, after: int) -> None:
         """The space has come so far by itself; what the record lacks of that is made up for, beside."""
         self._after = self._until = after
-        if (self._folder / INDEX).exists():
+        if self._is_from_before:
             self._begun = after
         if after or self._begun is not None:
             self._lacks = True

@@ -21,6 +21,7 @@ __all__ = ["Inbox"]
 _log = logging.getLogger(__name__)
 
 _INTERNAL: Final = 1011  # RFC 6455 §7.4.1
+
 HearFrames: TypeAlias = Callable[[bytes, int, int, Guest, list[Heard]], int]
 
 hear_frames: HearFrames | None = compiled.hear_frames
