@@ -1,6 +1,6 @@
-"""What is made when the package is built or installed: the page, and the compiled part where there is a compiler.
+"""What is made when the package is built or installed: the page, and the speedups in C if there is a compiler.
 
-The page comes from `web/` with node from PyPI and goes into `src/mew/page/static`; the compiled part is
+The page comes from `web/` with node from PyPI and goes into `src/mew/page/static`; the speedups are compiled from
 `src/mew/c`, without which everything works, slower. By hand: `python hatch_build.py`. It does nothing while
 the sources are as they were the last time.
 """
@@ -45,7 +45,7 @@ class BuildHook(BuildHookInterface[Any]):
             build_page(Path(self.root), self.app.display_info)
         except CannotBuild as error:
             self.app.abort(str(error))
-        if build_compiled(Path(self.root), self.app.display_info) is not None and version == "standard":
+        if build_speedups(Path(self.root), self.app.display_info) is not None and version == "standard":
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 
@@ -79,11 +79,11 @@ def build_page(root: Path, say: Say) -> bool:
     return True
 
 
-def build_compiled(root: Path, say: Say) -> Path | None:
+def build_speedups(root: Path, say: Say) -> Path | None:
     """Compile the part that may be, unless it is there as its source has it now; None where that cannot be done."""
     package = root / "src" / "mew"
     sources = sorted((package / "c").glob("*.[ch]"))
-    made = package / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
+    made = package / f"_speedups{sysconfig.get_config_var('EXT_SUFFIX')}"
     changed_s = max(path.stat().st_mtime for path in (package / "c", *sources))
     if made.exists() and made.stat().st_mtime > changed_s:
         return made
@@ -91,7 +91,7 @@ def build_compiled(root: Path, say: Say) -> Path | None:
     compiler, include = _compiler(), sysconfig.get_path("include")
     if compiler is None or not Path(include, "Python.h").exists():
         what = "a C compiler" if compiler is None else "Python's header files (python3-dev)"
-        say(f"mew will run without its compiled part, slower: {what} was not found")
+        say(f"mew will run without its speedups, slower: {what} was not found")
         return None
     as_module = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     half = made.with_suffix(".half")
@@ -103,7 +103,7 @@ def build_compiled(root: Path, say: Say) -> Path | None:
     except (OSError, subprocess.SubprocessError) as error:
         half.unlink(missing_ok=True)
         why = error.stderr.strip()[-500:] if isinstance(error, subprocess.CalledProcessError) else str(error)
-        say(f"mew will run without its compiled part, slower: {compiler[0]} failed: {why}")
+        say(f"mew will run without its speedups, slower: {compiler[0]} failed: {why}")
         return None
     half.replace(made)  # whoever runs it goes on with the one before
     say("Compiled the C of src/mew/c")
@@ -200,6 +200,6 @@ if __name__ == "__main__":
     try:
         install(ROOT / "web", tell)  # what checks and tests it, too
         build_page(ROOT, tell)
-        build_compiled(ROOT, tell)
+        build_speedups(ROOT, tell)
     except CannotBuild as error:
         sys.exit(str(error))

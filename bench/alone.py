@@ -27,6 +27,8 @@ __all__ = ["Alone", "NoFigure", "alone", "efforts", "point", "seats"]
 LOAD_TIMEOUT_S = 120
 LIMITS: dict[str, object] = {  # high enough that none is ever met
     "envelopes_per_second": 1_000_000,
+    "bytes_per_second": "64GiB",
+    "bytes_burst": "64GiB",
     "burst": 1_000_000,
     "connections_per_space": 20_000,
     "connections_per_participant": 20_000,
@@ -91,9 +93,9 @@ def alone(
     def command(_workload: Workload, port: int, scratch: Path) -> list[str]:
         file = scratch / "space.yaml"
         file.write_text(json.dumps(config))  # JSON is YAML
-        return [str(COMMAND), "gateway", "--config", str(file), "--port", str(port), "--ephemeral"]
+        return [str(COMMAND), "gateway", "--config", str(file), "--port", str(port)]
 
-    candidate = Candidate(name="mew-alone", about="this gateway, keeping nothing", command=command)
+    candidate = Candidate(name="mew-alone", about="this gateway, with its journal", command=command)
     with running(candidate, Workload(name="alone", members=1), cores[0]) as server:
         yield Alone(server.port, server.pid, cores[1])
 

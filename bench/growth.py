@@ -10,7 +10,7 @@ from bench.svg import Style, document, round_number, short
 
 __all__ = ["Growth", "growth", "growth_document"]
 
-GATEWAY: Final = "mew-ephemeral"  # as those that were measured alone
+GATEWAY: Final = "mew"
 TITLES: Final = {
     "receivers": ("Receivers", "members of the space, all receiving"),
     "participants": ("Participants", "participants of the space"),

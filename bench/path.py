@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,15 +27,17 @@ SHAPES: Final = (
     Shape("1 member, 64 at once", 1, 64),
     Shape("5 members, 1 at once", 5, 1),
     Shape("200 spaces of 5, 1 each", 5, 1, spaces=200),
+    Shape("10 members, 64 at once", 10, 64),
 )
 
 
 async def measured(shape: Shape, rounds: int, envelopes: int) -> dict[str, list[float]]:
     """CPU time of an envelope in µs, for each way and round; the ways take turns."""
     took: dict[str, list[float]] = {way: [] for way in WAYS}
-    async with opened("floor", shape) as bare, opened("mew", shape) as ours:
+    async with AsyncExitStack() as stack:
+        ways = [(way, await stack.enter_async_context(opened(way, shape))) for way in WAYS]
         for _ in range(rounds):
-            for way, counted in (("floor", bare), ("mew", ours)):
+            for way, counted in ways:
                 pieces = counted.pieces(envelopes)
                 began = time.process_time()
                 await counted.run(pieces)
@@ -42,11 +45,11 @@ async def measured(shape: Shape, rounds: int, envelopes: int) -> dict[str, list[
     return took
 
 
-async def profiled(shape: Shape, rounds: int, envelopes: int) -> str:
+async def profiled(way: str, shape: Shape, rounds: int, envelopes: int) -> str:
     """The functions that take most, by what each took in its best round; the profiler makes every call dearer."""
     own_s: dict[tuple[str, str], float] = {}
     calls: dict[tuple[str, str], float] = {}
-    async with opened("mew", shape) as counted:
+    async with opened(way, shape) as counted:
         for _ in range(rounds):
             pieces, profile = counted.pieces(envelopes), cProfile.Profile()
             profile.enable()
@@ -65,7 +68,7 @@ async def profiled(shape: Shape, rounds: int, envelopes: int) -> str:
 
 
 def has_compiled() -> bool:
-    return importlib.util.find_spec("mew._compiled") is not None
+    return importlib.util.find_spec("mew._speedups") is not None
 
 
 def main() -> int:
@@ -74,29 +77,32 @@ def main() -> int:
     parser.add_argument(
         "--envelopes", type=int, default=16_000, help="in each round, a multiple of 1600 (16000)"
     )
-    parser.add_argument("--profile", action="store_true", help="which functions of ours take how much of it")
+    parser.add_argument("--profile", choices=WAYS, help="which functions of it take how much")
     parser.add_argument("--here", action="store_true", help="only what is loaded here, as JSON")
     asked = parser.parse_args()
     if asked.profile:
         with asyncio.Runner(loop_factory=Listening) as runner:
             for shape in SHAPES:
-                print(f"\n{shape.name}\n" + runner.run(profiled(shape, asked.rounds, asked.envelopes)))
+                print(
+                    f"\n{shape.name}\n"
+                    + runner.run(profiled(asked.profile, shape, asked.rounds, asked.envelopes))
+                )
         return 0
     if asked.here:
         with asyncio.Runner(loop_factory=Listening) as runner:
             by_shape = [runner.run(measured(shape, asked.rounds, asked.envelopes)) for shape in SHAPES]
         print(json.dumps(by_shape))
         return 0
-    print(f"{'':28}{'':12}{'mew µs':>22}{'floor µs':>22}{'ratio':>20}")
+    print(f"{'µs an envelope':28}{'':12}" + "".join(f"{way:>22}" for way in WAYS) + f"{'mew to floor':>20}")
     for name, pure in (("compiled", ""), ("pure Python", "1")):
         if not pure and not has_compiled():
-            print("compiled: there is no mew._compiled here")
+            print("compiled: there is no mew._speedups here")
             continue
         here = [sys.executable, *sys.orig_argv[1:], "--here"]
         done = subprocess.run(here, env={**os.environ, "MEW_PURE": pure}, stdout=subprocess.PIPE, check=True)
         for shape, took in zip(SHAPES, json.loads(done.stdout), strict=True):
             ratios = [mine / bare for mine, bare in zip(took["mew"], took["floor"], strict=True)]
-            figures = "".join(f"{_spread(took[way]):>22}" for way in ("mew", "floor"))
+            figures = "".join(f"{_spread(took[way]):>22}" for way in WAYS)
             print(f"{shape.name:28}{name:12}{figures}{_spread(ratios):>20}")
     return 0
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mew
-from bench.candidates import MEW_EPHEMERAL
+from bench.candidates import MEW
 from bench.server import running
 from bench.workloads import Workload
 from mew.client.wire.connection import Connection
@@ -92,7 +92,7 @@ def main() -> int:
     console = Console(highlight=False)
     table = Table("in flight", "client", "envelopes/s", "of bare aiohttp")
     workload = Workload(name="sdk", members=1)
-    with running(MEW_EPHEMERAL, workload, cores[-1]) as server:
+    with running(MEW, workload, cores[-1]) as server:
         os.sched_setaffinity(0, {cores[0]})
         url = f"ws://127.0.0.1:{server.port}"
         for window in asked.windows:

@@ -48,6 +48,7 @@ aloud, and proposes what it may not do. In another terminal:
     ../.venv/bin/mew tail          # what happens, as it happens
     ../.venv/bin/mew proposals     # what waits for you
     ../.venv/bin/mew approve ID    # or: reject ID -m "why not"
+    ../.venv/bin/mew grant agent write_file    # from now on it writes without asking
     ../.venv/bin/mew page --open   # the same in a browser
 
 The file it writes is in {folder}/workspace. Another port: PORT=9000 make run.

@@ -38,7 +38,7 @@ _KEPT: Final = frozenset({"__len__", "__contains__", "__getitem__", "__iter__"})
 _VALUES: Final = (enum.Enum, msgspec.Struct, BaseException)
 _NEXT_WITHIN: Final = "def next_within(self, timeout_s: float) -> {} | None: ..."
 _WAIT: Final = "def wait(self, timeout_s: float | None = None) -> {}: ..."
-_OURS: Final = "mew.client."
+_OURS: Final = ("mew.client.", "mew.proposals.")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

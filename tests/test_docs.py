@@ -41,6 +41,17 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+# The threat model names tests.
+
+
+def test_every_test_that_the_threat_model_names_exists() -> None:
+    threats = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    files = [page for page in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in page.parts]
+    there = {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text("utf-8"))}
+    assert set(re.findall(r"`(test_\w+)`", threats)) <= there
+    assert re.findall(r"^\| (T\d+) ", threats, re.MULTILINE) == [f"T{n}" for n in range(1, 25)]
+
+
 # Code in documents is code in files.
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -307,7 +318,7 @@ UNDERNEATH = {
     "Streams": {"connection"},
     "Stream": {"connection", "give_up"},
     "Question": {"close", "is_known_as"},
-    "ProposalBook": {"apply", "apply_all", "adopt"},
+    "ProposalBook": {"apply", "apply_all", "adopt", "hold", "release"},
     "Catalogue": {"apply"},
     "Participant": {"watch", "find_resource"},
     "Call": {"close"},
@@ -375,6 +386,8 @@ def values() -> dict[str, Any]:
         held(mew.Client, "gaps")[0],
         held(mew.Client, "misconduct")[1],
         held(type(me.reasonings), "active")[0],
+        mew.Tool,
+        mew.ToolCall,
         mew.ToolResult,
         mew.Image,
         mew.Message,
@@ -385,6 +398,8 @@ def values() -> dict[str, Any]:
 def fields(kind: Any) -> list[str]:
     if dataclasses.is_dataclass(kind):
         return [field.name for field in dataclasses.fields(kind)]
+    if issubclass(kind, tuple):
+        return list(kind._fields)
     return [field.name for field in msgspec.structs.fields(kind)]
 
 

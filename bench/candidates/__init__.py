@@ -80,8 +80,8 @@ FLOOR_C = Candidate(
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        MEW_EPHEMERAL,
         MEW,
+        MEW_EPHEMERAL,
         Candidate("floor", "bare uvloop protocol, prebuilt coalesced frames", floors.in_python),
         FLOOR_C,
         Candidate("nats-server", "NATS, a broker in Go", nats.command, "nats", nats.missing, nats.install),

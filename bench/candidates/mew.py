@@ -14,6 +14,8 @@ COMMAND = Path(sys.executable).parent / "mew"
 # High enough that no limit is ever met: what is measured is the way through, not the refusal.
 LIMITS = {
     "envelopes_per_second": 1_000_000,
+    "bytes_per_second": "64GiB",
+    "bytes_burst": "64GiB",
     "burst": 1_000_000,
     "connections_per_space": 5_000,
     "outbox_bytes": "256MiB",

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
         ToolError,
         Unanswered,
         Uncertain,
+        UnknownTool,
     )
     from mew.client.mcp.call import Call
+    from mew.client.mcp.model_tools import ToolCall, anthropic_tools, openai_tools, resolve_tool_call
     from mew.client.mcp.question import Question
     from mew.client.mcp.results import Image, Message, ToolResult
     from mew.client.mcp.validation import InvalidArguments
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from mew.client.serving.retention import EnvelopeMemory
     from mew.client.streams.files import safe_name
     from mew.client.wire.websocket import Via
+    from mew.proposals.catalogue import Tool
     from mew.protocol.envelope import Envelope
     from mew.protocol.errors import InvalidCapability
 
@@ -82,14 +85,20 @@ __all__ = [
     "Strategy",
     "StreamBroken",
     "TimedOut",
+    "Tool",
+    "ToolCall",
     "ToolError",
     "ToolResult",
     "Unanswered",
     "Uncertain",
+    "UnknownTool",
     "Via",
     "Withdrawn",
+    "anthropic_tools",
     "connect",
     "connect_sync",
+    "openai_tools",
+    "resolve_tool_call",
     "safe_name",
 ]
 
@@ -112,11 +121,14 @@ _HOMES: Final = {
         "ToolError",
         "Unanswered",
         "Uncertain",
+        "UnknownTool",
     ),
     "mew.client.mcp.call": ("Call",),
+    "mew.client.mcp.model_tools": ("ToolCall", "anthropic_tools", "openai_tools", "resolve_tool_call"),
     "mew.client.mcp.question": ("Question",),
     "mew.client.mcp.results": ("Image", "Message", "ToolResult"),
     "mew.client.mcp.validation": ("InvalidArguments",),
+    "mew.proposals.catalogue": ("Tool",),
     "mew.client.proposals.outcomes": (
         "Fulfilled",
         "Outcome",

@@ -1,20 +1,16 @@
 """A recorded space to look at: a conversation with all sorts of things in it, on a table and as a journal."""
 
-from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
-from tests.log.journal import fill
+from tests.audit.kept import JudgedTable, chat
 from tests.space.table import Table, capabilities
 
-from mew.log.sqlite import SqliteLog
-from mew.protocol.codec import encode
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
-from mew.space import Configured, Decision, Deliver, Entry, Rules, Violated
+from mew.space import Configured, Decision, Deliver, Rules, Violated
 
-__all__ = ["RULES", "SPACE", "conversation", "journal_of", "shown_by"]
+__all__ = ["RULES", "SPACE", "conversation", "shown_by"]
 
 SPACE: Final = "desk"
 RULES: Final = Rules(
@@ -33,7 +29,7 @@ _WRITE: Final = {
 }
 
 
-class _Talk(Table):
+class _Talk(JudgedTable):
     def say(self, who: str, kind: str, payload: Any, **fields: Any) -> list[Decision]:
         self.now += timedelta(seconds=1)
         return self.send(who, kind, payload, connection=who, **fields)
@@ -46,7 +42,7 @@ def conversation(rules: Rules = RULES) -> Table:
         table.join(who)
     _propose(table)
     _manage(table)
-    request = len(table.entries) + 1
+    request = table.space.seq + 1
     table.say("bot", "stream/request", {"direction": "upload", "description": "a log"}, id="stream-1")
     table.wait(3 * 3600)
     table.say("bot", "stream/close", {"stream_id": f"stream-{request}"}, id="close-1")
@@ -81,19 +77,18 @@ def _manage(table: _Talk) -> None:
     table.say("ann", "participant/pause", {"timeout_seconds": 60, "reason": "lunch"}, id="p-1", to=["bot"])
     table.say("bot", "chat", {"text": "paused, and yet I speak"}, id="refused-2")
     table.wait(60)
+    table.send_batch(
+        chat("batch-1", "ann", "welcome back"),
+        chat("batch-2", "bot", "thanks"),
+        chat("batch-3", "ann", "now invite dan"),
+        origins=("ann", "bot", "ann"),
+    )
     invited = {"participant_id": "dan", "initial_capabilities": ["chat"]}
     table.say("ann", "space/invite", invited, id="invite-1")
 
 
 def shown_by(table: Table, after: int = 0) -> list[bytes]:
-    """The envelopes that those in the space were shown after this entry, as they were sent."""
-    decided = (decision for decisions in table.decided[after:] for decision in decisions)
-    return [one.raw or encode(one.envelope) for one in decided if isinstance(one, Deliver)]
-
-
-async def journal_of(entries: Sequence[Entry], folder: Path, space: str = SPACE) -> Path:
-    """A folder of journals in which these are kept."""
-    log = SqliteLog(folder / space, space)
-    await fill(log, entries)
-    log.close()
-    return folder
+    """The envelopes that those in the space received because of entries after this one, as they were sent."""
+    happened = zip(table.entries, table.decided, strict=True)
+    decided = (one for entry, decisions in happened if entry.seq > after for one in decisions)
+    return [raw for one in decided if isinstance(one, Deliver) for raw in one.envelopes.raws]

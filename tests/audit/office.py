@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from tests.audit.kept import keep
-from tests.space.table import EPOCH, Table, capabilities
+from tests.audit.kept import JudgedTable, keep, record_of
+from tests.space.table import EPOCH, capabilities
 
+from mew.audit.facts import Fact, facts_of
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.space import Configured, Decision, Rules, Violated
@@ -32,7 +33,7 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
-class Office(Table):
+class Office(JudgedTable):
     """A second passes before everything that is said."""
 
     def say(self, id: str, who: str, kind: str, payload: Any = None, **fields: Any) -> list[Decision]:
@@ -52,9 +53,13 @@ class Office(Table):
         number = EnvelopeId(f"refused-{len(self.entries) + 1}")
         self.apply(Violated(ParticipantId(who), number, kind, refusal, lacked or kind))
 
+    def facts(self) -> list[Fact]:
+        """What the record says of the last entry."""
+        return facts_of(record_of(self.entries[-1], self.decided[-1]))
+
     def keep(self, folder: Path) -> Path:
-        """The journal of it; returns the folder of journals."""
-        return keep(folder, 3, 1, 7, space=OFFICE, entries=self.entries).parent
+        """The journal of it, in this folder; returns that."""
+        return keep(folder, self.entries, OFFICE)
 
 
 def office() -> Office:

@@ -1,20 +1,20 @@
 """What led to an envelope and what came of it: the whole life, and bounded whatever its participants name."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.audit.kept import drop_until
-from tests.audit.office import Office, call, office
+from tests.audit.kept import as_indexed, drop_until, index_with, opened, put_facts
+from tests.audit.office import OFFICE, Office, call, office
 
-from mew.audit.catching_up import catch_up
 from mew.audit.chain import Chain, Node, chain_of, told
 from mew.audit.execution import Verdict
 from mew.audit.facts import Fact
 from mew.audit.index import Index
-from mew.audit.keeping import Kept
-from mew.log.reading import JournalReader
-from mew.protocol.differences import Difference
+from mew.audit.keeping import KeptEnvelopes
+from mew.journal.reader import JournalReader
+from mew.proposals.differences import Difference
 
 Ask = Callable[[str], Chain]
 Facts = Callable[..., Fact]
@@ -28,22 +28,18 @@ def table() -> Office:
 @pytest.fixture
 def ask(table: Office, tmp_path: Path) -> Iterator[Ask]:
     """What is asked about an id, when the table is full."""
-    opened: list[tuple[JournalReader, Index]] = []
+    with ExitStack() as stack:
+        found: list[tuple[JournalReader, Index]] = []
 
-    def chain(envelope_id: str) -> Chain:
-        if not opened:
-            (folder,) = table.keep(tmp_path).iterdir()
-            opened.append((JournalReader(folder), Index(folder)))
-            catch_up(*opened[0])
-        journal, index = opened[0]
-        fact = index.with_id(envelope_id)
-        assert fact is not None
-        return told(chain_of(index, fact), Kept(journal).envelope)
+        def chain(envelope_id: str) -> Chain:
+            if not found:
+                found.append(stack.enter_context(as_indexed(table.keep(tmp_path), OFFICE)))
+            journal, index = found[0]
+            fact = index.with_id(envelope_id)
+            assert fact is not None
+            return told(chain_of(index, fact), KeptEnvelopes(journal).envelope)
 
-    yield chain
-    for journal, index in opened:
-        index.close()
-        journal.__exit__(None, None, None)
+        yield chain
 
 
 def ids(node: Node) -> object:
@@ -105,18 +101,17 @@ def test_what_the_gateway_took_back_hangs_on_what_made_it(ask: Ask) -> None:
 
 
 def test_where_the_entries_are_gone_the_record_still_tells(table: Office, tmp_path: Path) -> None:
-    (folder,) = table.keep(tmp_path).iterdir()
-    with JournalReader(folder) as journal, Index(folder) as index:
-        catch_up(journal, index)
-    drop_until(folder, 11)
-    with JournalReader(folder) as journal, Index(folder) as index:
+    with as_indexed(table.keep(tmp_path), OFFICE):
+        pass
+    drop_until(tmp_path, 11, OFFICE)
+    with opened(tmp_path, OFFICE) as (journal, index):
         for envelope_id, verdict, changes in (
             ("edited-request", Verdict.EDITED, None),
             ("plain-request", Verdict.AS_PROPOSED, ()),
         ):
             fact = index.with_id(envelope_id)
             assert fact is not None
-            chain = told(chain_of(index, fact), Kept(journal).envelope)
+            chain = told(chain_of(index, fact), KeptEnvelopes(journal).envelope)
             (request,) = chain.root.children
             assert request.envelope is None
             assert request.execution is not None
@@ -127,8 +122,8 @@ def test_where_the_entries_are_gone_the_record_still_tells(table: Office, tmp_pa
 
 def test_of_very_much_the_first_is_read(ask: Ask, table: Office, tmp_path: Path) -> None:
     ask("edited-proposal")
-    with JournalReader(tmp_path / "office") as journal:
-        kept = Kept(journal, bytes_max=1)
+    with opened(tmp_path, OFFICE) as (journal, _):
+        kept = KeptEnvelopes(journal, bytes_max=1)
         facts = [node.fact for node in nodes(ask("edited-proposal").root)]
         assert [kept.envelope(fact) is not None for fact in facts] == [True, False, False]
 
@@ -160,10 +155,12 @@ def test_an_answer_of_somebody_who_was_not_asked_is_marked(table: Office, ask: A
     ]
 
 
-def test_a_withdrawal_by_another_is_marked(ask: Ask, table: Office) -> None:
-    chain = ask("late-withdraw")
-    (withdrawal,) = chain.root.children
-    assert withdrawal.remarks == []
+def test_a_withdrawal_by_another_is_marked(index: Index) -> None:
+    proposal = fact(1, kind="mcp/proposal")
+    theirs = Fact(2, 0, 0, "mcp/withdraw", "eve", "e2", causes=("e1",))
+    put_facts(index, [proposal, theirs, fact(3, "e1", kind="mcp/withdraw")])
+    withdrawn = {node.fact.who: node.remarks for node in chain_in(index, "e1").root.children}
+    assert withdrawn == {"eve": ["is not who proposed it"], "ann": []}
 
 
 def test_what_else_an_envelope_names_is_counted(table: Office, ask: Ask) -> None:
@@ -200,7 +197,7 @@ def fact(seq: int, *names: str, id: str = "", kind: str = "mcp/request") -> Fact
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    with Index(tmp_path) as index:
+    with index_with(tmp_path, ()) as index:
         yield index
 
 
@@ -211,13 +208,13 @@ def chain_in(index: Index, envelope_id: str) -> Chain:
 
 
 def test_a_circle_is_none_since_causes_come_first(index: Index) -> None:
-    index.add([fact(1, "e3"), fact(2, "e1", "e2"), fact(3, "e2", "e1")], 0, 3)
+    put_facts(index, [fact(1, "e3"), fact(2, "e1", "e2"), fact(3, "e2", "e1")])
     for asked in ("e1", "e2", "e3"):
         assert ids(chain_in(index, asked).root) == ("e1", ("e2", "e3"))
 
 
 def test_thousands_that_name_one_are_counted_and_the_one_asked_about_is_there(index: Index) -> None:
-    index.add([fact(1), *(fact(n, "e1") for n in range(2, 5002)), fact(6000, "e4000")], 0, 6000)
+    put_facts(index, [fact(1), *(fact(n, "e1") for n in range(2, 5002)), fact(6000, "e4000")])
     chain = chain_in(index, "e6000")
     assert len(chain.root.children) == 101
     assert chain.root.left_out == 5000 - 101
@@ -228,17 +225,17 @@ def test_thousands_that_name_one_are_counted_and_the_one_asked_about_is_there(in
 
 def test_an_envelope_that_names_a_thousand_is_looked_at_so_far(index: Index) -> None:
     many = tuple(f"e{n}" for n in range(1, 1001))
-    index.add([*(fact(n) for n in range(1, 1001)), fact(1001, *many)], 0, 1001)
+    put_facts(index, [*(fact(n) for n in range(1, 1001)), fact(1001, *many)])
     chain = chain_in(index, "e1001")
     assert ids(chain.root) == ("e1", "e1001")
     assert chain.root.children[0].remarks == ["names 999 envelopes more"]
     nobody = tuple(f"x{n}" for n in range(1000))
-    index.add([fact(1002, *nobody, "e1")], 1001, 1002)
+    put_facts(index, [fact(1002, *nobody, "e1")])
     assert ids(chain_in(index, "e1002").root) == "e1002"
 
 
 def test_a_very_long_chain_is_shown_around_the_one_asked_about(index: Index) -> None:
-    index.add([fact(1), *(fact(n, f"e{n - 1}") for n in range(2, 2001))], 0, 2000)
+    put_facts(index, [fact(1), *(fact(n, f"e{n - 1}") for n in range(2, 2001))])
     chain = chain_in(index, "e1000")
     shown = [node.fact.seq for node in nodes(chain.root)]
     assert shown == list(range(977, 1009))
@@ -248,7 +245,7 @@ def test_a_very_long_chain_is_shown_around_the_one_asked_about(index: Index) -> 
 
 
 def test_all_that_name_all_before_them_are_not_too_deep(index: Index) -> None:
-    index.add([fact(n, f"e{n - 1}", "e1") for n in range(1, 401)], 0, 400)
+    put_facts(index, [fact(n, f"e{n - 1}", "e1") for n in range(1, 401)])
     chain = chain_in(index, "e1")
     shown = sorted(node.fact.seq for node in nodes(chain.root))
     assert shown == list(range(1, len(shown) + 1))
@@ -261,7 +258,7 @@ def test_all_that_name_all_before_them_are_not_too_deep(index: Index) -> None:
 
 def test_a_tree_that_spreads_has_an_end(index: Index) -> None:
     facts = [fact(1), *(fact(n, f"e{n // 50 or 1}") for n in range(2, 5001))]
-    index.add(facts, 0, 5000)
+    put_facts(index, facts)
     chain = chain_in(index, "e1")
     assert sum(1 for _ in nodes(chain.root)) == 500
     left_out = sum(node.left_out for node in nodes(chain.root))
@@ -270,23 +267,15 @@ def test_a_tree_that_spreads_has_an_end(index: Index) -> None:
 
 def test_what_was_refused_hangs_on_nothing(index: Index) -> None:
     refused = Fact(2, 0, 0, "mcp/request", "bot", "e1", refusal="duplicate_id", causes=("e1",))
-    index.add([fact(1), refused, fact(3, "e1")], 0, 3)
+    put_facts(index, [fact(1), refused, fact(3, "e1")])
     chain = told(chain_of(index, refused), lambda fact: None)
     assert ids(chain.root) == "e1"
     assert chain.root.fact is refused
 
 
 def test_an_id_used_again_leads_to_the_latest_before(index: Index) -> None:
-    index.add(
-        [
-            fact(1, id="a"),
-            fact(2, "a", kind="mcp/response"),
-            fact(3, id="a"),
-            fact(4, "a", kind="mcp/response"),
-        ],
-        0,
-        4,
-    )
+    answers = (fact(seq, "a", kind="mcp/response") for seq in (2, 4))
+    put_facts(index, [fact(1, id="a"), fact(3, id="a"), *answers])
     for asked, seq in (("e2", 1), ("e4", 3)):
         root = chain_in(index, asked).root
         assert (root.fact.seq, ids(root)) == (seq, ("a", asked))

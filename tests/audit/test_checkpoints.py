@@ -22,8 +22,9 @@ from tests.audit.kept import AT, KEY, OTHER
 
 from mew.audit.checkpoints import Checkpoint, Checkpointing, Signer, append, check, read, read_all
 from mew.audit.keys import BadKey, fingerprint, load_private, load_public, make_key, public_file
-from mew.log.base import LogUnavailable
-from mew.log.record import Link
+from mew.journal.files import space_folder
+from mew.journal.port import JournalUnavailable
+from mew.journal.record import Link
 
 LINK = Link(7, bytes(range(32)))
 SIGNED = Signer(KEY).sign("desk", LINK, AT)
@@ -117,9 +118,9 @@ def test_a_line_that_is_whole_and_none_of_ours_is_wrong(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_or_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "checkpoints.jsonl").mkdir()
-    with pytest.raises(LogUnavailable, match=r"checkpoints\.jsonl: "):
+    with pytest.raises(JournalUnavailable, match=r"checkpoints\.jsonl: "):
         append(tmp_path, SIGNED)
-    with pytest.raises(LogUnavailable, match=r"checkpoints\.jsonl: "):
+    with pytest.raises(JournalUnavailable, match=r"checkpoints\.jsonl: "):
         read(tmp_path)
 
 
@@ -143,14 +144,26 @@ def test_at_the_end_one_is_made_whether_it_is_due_or_not_but_none_twice(tmp_path
     checkpointing.make(LINK, AT)
     assert checkpointing.make(LINK, AT + timedelta(seconds=1)) is None
     last = checkpointing.make(Link(8, LINK.hash), AT + timedelta(seconds=1))
-    assert read(tmp_path) == [SIGNED, last]
+    assert read(space_folder(tmp_path, "desk")) == [SIGNED, last]
 
 
 def test_one_that_could_not_be_kept_is_still_due(tmp_path: Path) -> None:
-    checkpointing = Checkpointing(tmp_path / "gone", "desk", Signer(KEY))
-    with pytest.raises(LogUnavailable):
+    checkpointing = Checkpointing(tmp_path, "desk", Signer(KEY))
+    assert checkpointing.due(LINK, AT)
+    space_folder(tmp_path, "desk").parent.mkdir()
+    space_folder(tmp_path, "desk").write_text("in the way")
+    with pytest.raises(JournalUnavailable):
         checkpointing.make(LINK, AT)
     assert checkpointing.due(LINK, AT)
+
+
+def test_one_that_another_process_made_is_not_made_again(tmp_path: Path) -> None:
+    Checkpointing(tmp_path, "desk", Signer(OTHER)).make(LINK, AT)
+    Checkpointing(tmp_path, "desk", Signer(KEY)).make(LINK, AT)
+    later = Checkpointing(tmp_path, "desk", Signer(KEY))
+    assert not later.due(LINK, AT + timedelta(hours=1))
+    assert later.make(LINK, AT + timedelta(hours=1)) is None
+    assert later.due(Link(8, LINK.hash), AT + timedelta(hours=1))
 
 
 # Keys.

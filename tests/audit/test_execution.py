@@ -1,23 +1,19 @@
 """A request is as proposed only where nobody could read it otherwise."""
 
-from typing import NamedTuple
-
 import pytest
 
-from mew.audit.execution import Verdict, executed, is_as_proposed
+from mew.audit.execution import Verdict, executed
+from mew.audit.facts import Fact
+from mew.audit.proposals import is_as_proposed
 from mew.audit.sameness import digest_of
 
 PROPOSED = b'{"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp"}}}'
 
 
-class Said(NamedTuple):
-    digest: str
-    about: str = "tools/call:rm"
-    whom: tuple[str, ...] = ("files",)
-
-
-def said(payload: bytes) -> Said:
-    return Said(digest_of(payload))
+def said(payload: bytes) -> Fact:
+    return Fact(
+        1, 0, 0, "mcp/request", "ann", about="tools/call:rm", whom=("files",), digest=digest_of(payload)
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
+from tests.audit.kept import chat, record_of
 from tests.audit.office import Office, call
-from tests.space.table import capabilities
+from tests.space.table import Table, capabilities, envelope_of
 
-from mew.audit.facts import CONFIGURED, IDENTIFIED, Fact, facts_of, is_talk, microseconds, moment
+from mew.audit.facts import CONFIGURED, IDENTIFIED, REFUSED_LATE, Fact, facts_of
 from mew.protocol.envelope import GATEWAY, ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
-from mew.space import Identified, Rules
+from mew.protocol.kinds import is_talk
+from mew.space import Identified, Rules, Sent
 
 EVERYTHING = Rules(
     id="desk",
@@ -22,13 +25,8 @@ def desk() -> Office:
     return Office(EVERYTHING)
 
 
-def last(desk: Office) -> list[Fact]:
-    """The facts of the last entry."""
-    return facts_of(desk.entries[-1], desk.decided[-1])
-
-
 def only(desk: Office) -> Fact:
-    (fact,) = last(desk)
+    (fact,) = desk.facts()
     return fact
 
 
@@ -38,7 +36,7 @@ def only(desk: Office) -> Fact:
 def test_what_was_merely_said_is_not_in_the_record(desk: Office, kind: str) -> None:
     assert is_talk(kind)
     desk.say("e1", "ann", kind, {"text": "hi"})
-    assert last(desk) == []
+    assert desk.facts() == []
 
 
 def test_unless_it_was_refused(desk: Office) -> None:
@@ -73,7 +71,7 @@ def test_an_envelope_says_what_it_is_about_and_why(
     desk: Office, kind: str, payload: Any, about: str, whom: tuple[str, ...], note: str
 ) -> None:
     desk.say("e1", "ann", kind, payload, to=["bot"], names=["a", "b"])
-    fact = last(desk)[0]
+    fact = desk.facts()[0]
     assert (fact.kind, fact.who, fact.id, fact.n) == (kind, "ann", "e1", 0)
     assert (fact.about, fact.whom, fact.note) == (about, whom, note)
     assert fact.causes == ("a", "b")
@@ -99,7 +97,7 @@ def test_of_many_capabilities_the_first_are_named(desk: Office) -> None:
     assert only(desk).about.endswith("own/15 and 4 more")
 
 
-def test_what_the_gateway_says_is_kept_as_it_was_shown(desk: Office) -> None:
+def test_what_the_gateway_says_is_in_the_record(desk: Office) -> None:
     desk.join("bot")
     fact = only(desk)
     assert (fact.n, fact.kind, fact.who, fact.about, fact.whom) == (
@@ -109,18 +107,30 @@ def test_what_the_gateway_says_is_kept_as_it_was_shown(desk: Office) -> None:
         "join",
         ("bot",),
     )
-    assert fact.made is not None
-    assert '"event":"join"' in fact.made
 
 
-def test_what_ended_before_an_entry_comes_before_it(desk: Office) -> None:
-    given = {"recipient": "bot", "capabilities": ["mcp/*"], "ttl_seconds": 1}
-    desk.say("g", "ann", "capability/grant", given)
-    desk.pass_s(5)
-    desk.say("r", "ann", "mcp/request", call("read"))
-    ended, request = sorted(last(desk), key=lambda fact: fact.n)
-    assert (ended.n, ended.kind, ended.about, ended.note) == (-1, "capability/revoke", "g", "expired")
-    assert (request.n, request.kind) == (0, "mcp/request")
+def test_each_envelope_of_a_batch_has_its_own_number_and_talk_has_none(desk: Office) -> None:
+    request = envelope_of("ann", "mcp/request", call("read"), id="r")[1]
+    grant = envelope_of(
+        "ann", "capability/grant", {"recipient": "bot", "capabilities": ["mcp/*"], "ttl_seconds": 1}, id="g"
+    )[1]
+    desk.send_batch(chat("c", "ann", "hi"), request, grant)
+    assert [(fact.seq, fact.n, fact.id) for fact in desk.facts()] == [(3, 0, "r"), (4, 0, "g")]
+
+
+def test_what_is_refused_at_its_place_in_the_order_is_told_from_what_is_accepted() -> None:
+    """Several nodes: one judged a batch against a state that another has changed meanwhile."""
+    table = Table(EVERYTHING)
+    raws = (
+        chat("c", "bot", "hi"),
+        envelope_of("bot", "mcp/request", call("read"), id="r")[1],
+        chat("d", "bot", "ho"),
+    )
+    decided = table.apply(Sent(Envelopes.decode(raws), (None,) * 3))
+    facts = facts_of(record_of(table.entries[-1], decided))
+    assert [(fact.seq, fact.id, fact.refusal, fact.about) for fact in facts] == [
+        (3, "r", REFUSED_LATE, "tools/call:read")
+    ]
 
 
 def test_what_was_refused_before_the_log_has_what_was_lacking(desk: Office) -> None:
@@ -139,9 +149,9 @@ def test_the_operator_and_who_vouches_are_in_it(desk: Office) -> None:
 def test_a_connection_and_time_say_nothing_by_themselves(desk: Office) -> None:
     desk.join("bot")
     desk.join("bot", "second")
-    assert last(desk) == []
+    assert desk.facts() == []
     desk.wait(1)
-    assert last(desk) == []
+    assert desk.facts() == []
 
 
 def test_two_that_ask_for_the_same_have_the_same_digest(desk: Office) -> None:
@@ -159,7 +169,3 @@ def test_long_texts_are_cut(desk: Office) -> None:
     assert len(only(desk).note) == 500
     desk.say("s", "ann", "mcp/reject", {"reason": "x" * 70_000})
     assert only(desk).note == ""
-
-
-def test_a_moment_is_the_same_there_and_back(desk: Office) -> None:
-    assert moment(microseconds(desk.now)) == desk.now

@@ -1,30 +1,32 @@
 """Who holds what, from whom and until when; and what became of every grant there was."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.audit.kept import drop_until, keep
+from tests.audit.kept import as_indexed, drop_until, opened, save_snapshot
 from tests.audit.office import OFFICE, Office, office
-from tests.space.table import EPOCH, START, capabilities
+from tests.space.table import EPOCH, START, capabilities, envelope_of
 
-from mew.audit.catching_up import catch_up
 from mew.audit.facts import Fact
 from mew.audit.giving import End, Given, grants_given
 from mew.audit.holders import Held, Origin, Step, holders
 from mew.audit.index import Index
 from mew.audit.questions import facts_of_grants
 from mew.audit.standing import standing_at
-from mew.log.base import LogUnavailable
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
+from mew.journal.database import Damaged
+from mew.journal.port import JournalUnavailable
+from mew.journal.reader import JournalReader
+from mew.journal.record import Link
 from mew.protocol.capability import in_short
 from mew.protocol.envelope import EnvelopeId, ParticipantId
-from mew.space import Configured, Identified
+from mew.protocol.envelopes import Envelopes
+from mew.space import Configured, Identified, Sent
 from mew.space.state import Granted, SpaceState
 
-Stand = Callable[[], SpaceState]
+Open = Callable[[], tuple[JournalReader, Index]]
 READ = "mcp/request:tools/call:read_*"
 
 
@@ -34,19 +36,10 @@ def table() -> Office:
 
 
 @pytest.fixture
-def open_record(table: Office, tmp_path: Path) -> Iterator[Callable[[], tuple[JournalReader, Index]]]:
-    opened: list[tuple[JournalReader, Index]] = []
-
-    def record() -> tuple[JournalReader, Index]:
-        folder = keep(tmp_path / str(len(opened)), 3, 9, space=OFFICE, entries=table.entries)
-        opened.append((JournalReader(folder), Index(folder)))
-        catch_up(*opened[-1])
-        return opened[-1]
-
-    yield record
-    for journal, index in opened:
-        index.close()
-        journal.__exit__(None, None, None)
+def open_record(table: Office, tmp_path: Path) -> Iterator[Open]:
+    """The journal of the table, when it is full, and its index."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(as_indexed(table.keep(tmp_path), OFFICE))
 
 
 def held_by(state: SpaceState, who: str) -> dict[str, Held]:
@@ -140,9 +133,7 @@ def test_of_several_grants_that_were_needed_one_in_force_is_followed(table: Offi
 # At some time.
 
 
-def test_at_every_moment_it_was_what_the_space_itself_held(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_at_every_moment_it_was_what_the_space_itself_held(table: Office, open_record: Open) -> None:
     journal, index = open_record()
     replica = Office()
     for entry, following in zip(table.entries, [*table.entries[1:], None], strict=True):
@@ -153,14 +144,12 @@ def test_at_every_moment_it_was_what_the_space_itself_held(
 
 
 def test_before_anything_happened_nobody_held_anything(
-    open_record: Callable[[], tuple[JournalReader, Index]],
+    open_record: Open,
 ) -> None:
     assert holders(standing_at(*open_record(), START - timedelta(days=1))) == []
 
 
-def test_a_grant_is_over_when_its_time_is_whoever_noticed(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_a_grant_is_over_when_its_time_is_whoever_noticed(table: Office, open_record: Open) -> None:
     given = {"recipient": "aide", "capabilities": ["stream/*"], "ttl_seconds": 60}
     table.say("g", "ann", "capability/grant", given)
     record = open_record()
@@ -169,24 +158,35 @@ def test_a_grant_is_over_when_its_time_is_whoever_noticed(
 
 
 def test_of_a_time_that_is_no_longer_kept_it_says_so(table: Office, tmp_path: Path) -> None:
-    folder = keep(tmp_path, 3, 9, space=OFFICE, entries=table.entries)
-    with JournalReader(folder) as journal, Index(folder) as index:
-        catch_up(journal, index)
-    drop_until(folder, 12)
+    with as_indexed(table.keep(tmp_path), OFFICE):
+        pass
+    drop_until(tmp_path, 12, OFFICE)
     with (
-        JournalReader(folder) as journal,
-        Index(folder) as index,
-        pytest.raises(LogUnavailable, match="no longer kept"),
+        opened(tmp_path, OFFICE) as (journal, index),
+        pytest.raises(JournalUnavailable, match="no longer kept"),
     ):
         standing_at(journal, index, table.now)
 
 
-def test_an_index_that_says_otherwise_than_the_journal_is_found_out(
-    open_record: Callable[[], tuple[JournalReader, Index]], table: Office
-) -> None:
-    table.say("vain", "aide", "capability/grant", {"recipient": "bob", "capabilities": ["chat"]})
+def test_a_snapshot_stands_for_what_is_no_longer_kept(table: Office, tmp_path: Path) -> None:
+    replica = Office()
+    for entry in table.entries[:24]:
+        replica.now = entry.at
+        replica.apply(entry.event)
+    with as_indexed(table.keep(tmp_path), OFFICE) as (journal, _):
+        row = journal.row(24)
+    assert row is not None
+    save_snapshot(tmp_path, Link(24, row.hash), replica.space.state.snapshot(), OFFICE)
+    drop_until(tmp_path, 24, OFFICE)
+    with opened(tmp_path, OFFICE) as (journal, index):
+        assert holders(standing_at(journal, index, table.now)) == holders(table.space.state)
+
+
+def test_an_index_that_says_otherwise_than_the_journal_is_found_out(open_record: Open, table: Office) -> None:
+    vain = envelope_of("aide", "capability/grant", {"recipient": "bob", "capabilities": ["chat"]}, id="vain")
+    table.apply(Sent(Envelopes.of(*vain), (None,)))  # as another node would have it, and refused at its place
     journal, index = open_record()
-    index.rows("UPDATE facts SET refusal = '' WHERE id = 'vain'")
+    index.rows("UPDATE all_facts SET refusal = '' WHERE id = 'vain'")
     with pytest.raises(Damaged, match="was accepted, and would not be now"):
         standing_at(journal, index, table.now)
 
@@ -194,15 +194,13 @@ def test_an_index_that_says_otherwise_than_the_journal_is_found_out(
 # What became of it.
 
 
-def history(table: Office, open_record: Callable[[], tuple[JournalReader, Index]]) -> dict[str, Given]:
+def history(table: Office, open_record: Open) -> dict[str, Given]:
     _, index = open_record()
     found = grants_given(facts_of_grants(index, 0, 1000), table.space.state.grants)
     return {given.fact.id: given for given in found}
 
 
-def test_every_grant_says_how_it_ended(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_every_grant_says_how_it_ended(table: Office, open_record: Open) -> None:
     found = history(table, open_record)
     assert {name: given.end for name, given in found.items()} == {
         "grant-bot": End.IN_FORCE,
@@ -217,9 +215,7 @@ def test_every_grant_says_how_it_ended(
     assert ended["grant-bot"] is None
 
 
-def test_a_pattern_may_have_cut_it(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_a_pattern_may_have_cut_it(table: Office, open_record: Open) -> None:
     table.say("cut", "ann", "capability/revoke", {"recipient": "bot", "capabilities": ["mcp/*"]})
     found = history(table, open_record)
     assert (found["grant-bot"].end, found["grant-aide"].end) == (End.CUT, End.TAKEN_BACK)
@@ -227,9 +223,7 @@ def test_a_pattern_may_have_cut_it(
     assert found["grant-bot"].ended.id == "cut"
 
 
-def test_a_pattern_ends_no_grant_whose_id_it_looks_like(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_a_pattern_ends_no_grant_whose_id_it_looks_like(table: Office, open_record: Open) -> None:
     table.say("x/y", "ann", "capability/grant", {"recipient": "bot", "capabilities": ["stream/*"]})
     table.say("looks", "ann", "capability/revoke", {"recipient": "bot", "capabilities": ["x/y"]})
     assert history(table, open_record)["x/y"].end is End.IN_FORCE
@@ -244,18 +238,14 @@ def test_of_grants_with_one_id_each_has_its_end() -> None:
     assert [given.end for given in grants_given(facts, [])] == [End.REVOKED, End.UNKNOWN]
 
 
-def test_who_leaves_the_configuration_loses_it(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_who_leaves_the_configuration_loses_it(table: Office, open_record: Open) -> None:
     rules = table.rules
     profiles = {who: held for who, held in rules.profiles.items() if who != "aide"}
     table.apply(Configured(type(rules)(id=OFFICE, profiles=profiles, baseline=rules.baseline), EPOCH))
     assert history(table, open_record)["grant-aide"].end is End.REMOVED
 
 
-def test_what_ended_in_no_way_that_is_recorded_is_unknown(
-    table: Office, open_record: Callable[[], tuple[JournalReader, Index]]
-) -> None:
+def test_what_ended_in_no_way_that_is_recorded_is_unknown(table: Office, open_record: Open) -> None:
     _, index = open_record()
     (first, *_) = grants_given(facts_of_grants(index, 0, 1000), [])
     assert first.end is End.UNKNOWN

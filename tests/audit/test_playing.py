@@ -4,18 +4,23 @@ from datetime import timedelta
 from math import inf
 
 import pytest
-from tests.audit.conversation import conversation, shown_by
-from tests.space.table import START
+from tests.audit.conversation import RULES, conversation, shown_by
+from tests.audit.kept import chat, record_of
+from tests.space.table import START, Table
 
-from mew.audit.playing import Pace, Part, Played, Replay, Shown, in_words, read_seconds, read_speed
+from mew.audit.playing import Pace, Part, Played, Shown, in_words, read_seconds, read_speed, shown_in
+from mew.journal.record import Record
 from mew.protocol.capability import Capability
-from mew.space import Entry, Sent
-from mew.space.state import SpaceState
+from mew.protocol.envelopes import Envelopes
+from mew.space import Sent
 
 
-def replayed(entries: list[Entry], state: SpaceState | None) -> list[Shown]:
-    replay = Replay(state)
-    return [shown for entry in entries for shown in replay.take(entry)]
+def records(table: Table) -> list[Record]:
+    return [record_of(entry, decided) for entry, decided in zip(table.entries, table.decided, strict=True)]
+
+
+def shown(table: Table) -> list[Shown]:
+    return [one for record in records(table) for one in shown_in(record)]
 
 
 # What was shown.
@@ -23,37 +28,34 @@ def replayed(entries: list[Entry], state: SpaceState | None) -> list[Shown]:
 
 def test_a_recording_shows_what_the_space_showed_to_the_byte() -> None:
     table = conversation()
-    assert [shown.raw for shown in replayed(table.entries, SpaceState())] == shown_by(table)
+    assert [one.raw for one in shown(table)] == shown_by(table)
 
 
 def test_what_was_shown_has_the_number_and_the_time_of_its_entry() -> None:
     table = conversation()
-    entries = {entry.seq: entry for entry in table.entries}
-    for shown in replayed(table.entries, SpaceState()):
-        assert shown.at == entries[shown.seq].at
+    times = {number: entry.at for entry in table.entries for number in range(entry.seq, entry.last + 1)}
+    assert all(one.at == times[one.seq] for one in shown(table))
+    batch = {one.envelope.id: one.seq for one in shown(table) if one.envelope.id.startswith("batch-")}
+    assert batch == {"batch-1": 18, "batch-2": 19, "batch-3": 20}
 
 
-def test_from_the_state_in_the_middle_the_rest_is_shown_as_it_was() -> None:
-    table, replay = conversation(), Replay(state := SpaceState())
-    for entry in table.entries[:12]:
-        replay.take(entry)
-    rest = replayed(table.entries[12:], SpaceState.restore(state.snapshot()))
-    assert [shown.raw for shown in rest] == shown_by(table)[-len(rest) :]
-    assert rest
-
-
-def test_without_a_state_envelopes_are_shown_as_they_were_sent_and_the_gateway_says_nothing() -> None:
-    table = conversation()
-    sent = [entry.event.raw for entry in table.entries if isinstance(entry.event, Sent)]
-    assert [shown.raw for shown in replayed(table.entries[5:], None)] == sent[1:]
+def test_what_was_refused_at_its_place_was_not_shown_and_keeps_its_number() -> None:
+    table = Table(RULES)
+    raws = (chat("a", "nobody", "hi"), chat("b", "ann", "ho"), chat("c", "ann", "hu"))
+    table.apply(Sent(Envelopes.decode(raws), (None,) * 3))
+    assert [(one.seq, one.envelope.kind) for one in shown(table)] == [
+        *((3, "chat"), (4, "chat"), (4, "system/error")),
+    ]
 
 
 # Which of it.
 
 
 def played(part: Part) -> tuple[list[int], list[int]]:
-    recording = Played(conversation().entries, part)
-    return [entry.seq for entry in recording.past()], [entry.seq for entry in recording.rest()]
+    recording = Played(records(conversation()), part)
+    return [record.entry.seq for record in recording.past()], [
+        record.entry.seq for record in recording.rest()
+    ]
 
 
 def test_all_of_a_recording_is_played_where_nothing_is_said() -> None:
@@ -62,6 +64,12 @@ def test_all_of_a_recording_is_played_where_nothing_is_said() -> None:
 
 def test_a_range_of_entries_begins_and_ends_with_those_named() -> None:
     assert played(Part(first=4, last=6)) == ([1, 2, 3], [4, 5, 6])
+
+
+def test_a_range_within_a_batch_shows_no_more_of_it() -> None:
+    part = Part(first=19, last=20)
+    assert played(part) == (list(range(1, 18)), [18])
+    assert [one.envelope.id for one in shown(conversation()) if part.fits(one)] == ["batch-2", "batch-3"]
 
 
 def test_a_range_of_time_ends_before_its_end() -> None:
@@ -75,14 +83,14 @@ def test_what_begins_after_the_end_is_nothing() -> None:
 
 def test_a_kind_may_be_a_glob() -> None:
     part = Part(kind=Capability.parse({"kind": "reasoning/*"}))
-    found = [shown for shown in replayed(conversation().entries, SpaceState()) if part.fits(shown)]
-    assert [shown.envelope.id for shown in found] == ["think-1", "think-2"]
+    found = [one for one in shown(conversation()) if part.fits(one)]
+    assert [one.envelope.id for one in found] == ["think-1", "think-2"]
 
 
 def test_of_a_participant_is_what_it_sent() -> None:
     part = Part(participant="files")
-    found = [shown for shown in replayed(conversation().entries, SpaceState()) if part.fits(shown)]
-    assert [shown.envelope.id for shown in found] == ["response-2"]
+    found = [one for one in shown(conversation()) if part.fits(one)]
+    assert [one.envelope.id for one in found] == ["response-2"]
 
 
 # How long.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mew.audit.sameness import AMBIGUOUS, digest_of
-from mew.protocol.differences import same
+from mew.proposals.differences import same
 
 VALUES = st.recursive(
     st.none()

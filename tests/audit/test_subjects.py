@@ -7,10 +7,9 @@ import pytest
 from tests.audit.office import OFFICE, Office, call
 from tests.space.table import capabilities
 
-from mew.audit.facts import Fact, facts_of
-from mew.protocol.codec import decode
+from mew.audit.facts import Fact
 from mew.protocol.envelope import ParticipantId
-from mew.space import Refuse, Rules, Sent
+from mew.space import Rules, Sent
 
 WHO = ("ann", "bot", "eve", "files")
 EVERYONE = Rules(id=OFFICE, profiles={ParticipantId(who): capabilities(["*"]) for who in WHO})
@@ -27,16 +26,16 @@ def desk() -> Office:
 def said(desk: Office, kind: str, payload: Any, **fields: Any) -> Fact:
     """What the record has of it, which was accepted."""
     desk.say("e1", "eve", kind, payload, **fields)
-    assert not any(isinstance(one, Refuse) for one in desk.decided[-1])
-    return facts_of(desk.entries[-1], desk.decided[-1])[0]
+    assert isinstance(desk.entries[-1].event, Sent)
+    return desk.facts()[0]
 
 
 def sent(desk: Office, id: str, payload: bytes, kind: str = "mcp/request") -> Fact:
     """The same, of a payload as it is written."""
     head = {"protocol": "mew/v0.4", "id": id, "from": "eve", "kind": kind, "to": ["files"]}
     raw = json.dumps(head).encode()[:-1] + b',"payload":' + payload + b"}"
-    desk.apply(Sent(decode(raw), raw, None))
-    return facts_of(desk.entries[-1], desk.decided[-1])[0]
+    desk.send_batch(raw)
+    return desk.facts()[0]
 
 
 SPOOFS: list[dict[str, Any]] = [
@@ -118,11 +117,32 @@ def test_one_field_names_what_is_called(desk: Office, method: str, params: Any, 
         ({"code": 1, "message": ["no"]}, 'error {code: 1, message: ["no"]}'),
         ("boom", 'error "boom"'),
         (False, "error false"),
-        (None, ""),
+        (None, "neither a result nor an error"),
     ],
 )
 def test_an_error_is_one_whatever_it_looks_like(desk: Office, error: Any, note: str) -> None:
     assert said(desk, "mcp/response", {"error": error}, to=["ann"]).note == note
+
+
+@pytest.mark.parametrize(
+    ("payload", "note"),
+    [
+        ({"reason": "unsafe", "message": "Not in the home folder."}, "unsafe: Not in the home folder."),
+        ({"message": "Later."}, "Later."),
+        ({"reason": 7, "message": ["x"]}, ""),
+    ],
+)
+def test_a_rejection_is_told_with_its_code_and_its_words(desk: Office, payload: Any, note: str) -> None:
+    assert said(desk, "mcp/reject", payload, to=["bot"]).note == note
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "expires"), [("1970-01-01T00:00:02+00:00", 2_000_000), ("soon", 0), (None, 0)]
+)
+def test_a_proposal_is_told_with_why_and_until_when(desk: Office, expires_at: Any, expires: int) -> None:
+    asked = {"method": "ping", "why": "The tests need it.", "expires_at": expires_at}
+    found = said(desk, "mcp/proposal", asked)
+    assert (found.note, found.expires) == ("The tests need it.", expires)
 
 
 def test_the_one_grant_that_is_taken_back_is_told_from_a_pattern(desk: Office) -> None:
@@ -130,7 +150,7 @@ def test_the_one_grant_that_is_taken_back_is_told_from_a_pattern(desk: Office) -
     pattern = said(desk, "capability/revoke", {"recipient": "bot", "capabilities": ["x/y"]})
     assert (pattern.about, pattern.grant) == ("x/y", "")
     desk.say("e2", "eve", "capability/revoke", {"recipient": "bot", "grant_id": "x/y"})
-    fact = facts_of(desk.entries[-1], desk.decided[-1])[0]
+    fact = desk.facts()[0]
     assert (fact.about, fact.grant) == ("x/y", "x/y")
 
 

@@ -2,27 +2,20 @@
 
 import json
 import sys
-from collections.abc import Sequence
 
 from bench import guard
-from mew.gateway.history import History
-from mew.gateway.pages import Record
+from mew.gateway.history.recent import History
+from mew.journal.port import Delivered
 
-append, extend = History.append, History.extend
-
-
-def parse_and_append(self: History, record: Record) -> None:
-    json.loads(record.raw)
-    append(self, record)
+append = History.append
 
 
-def parse_and_extend(self: History, records: Sequence[Record]) -> None:
-    for record in records:
-        json.loads(record.raw)
-    extend(self, records)
+def parse_and_append(self: History, delivered: Delivered, size: int) -> None:
+    for raw in delivered.raws:
+        json.loads(raw)
+    append(self, delivered, size)
 
 
 if __name__ == "__main__":
     History.append = parse_and_append  # type: ignore[method-assign]
-    History.extend = parse_and_extend  # type: ignore[method-assign]
     sys.exit(guard.main())

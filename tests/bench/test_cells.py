@@ -76,7 +76,7 @@ def check(cell: Cell, workload: Workload) -> None:
 
 @pytest.mark.parametrize("workload", ALL_KINDS, ids=lambda workload: workload.name)
 def test_every_kind_of_workload_gives_a_figure(workload: Workload) -> None:
-    with cells_of([CANDIDATES["floor"], CANDIDATES["mew-ephemeral"]], workload) as cells:
+    with cells_of([CANDIDATES["floor"], CANDIDATES["mew"]], workload) as cells:
         for cell in cells:
             check(cell, workload)
 

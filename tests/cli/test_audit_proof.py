@@ -3,17 +3,28 @@
 import json
 import os
 import re
+import sqlite3
 import stat
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.audit.kept import AT, keep, put_turns, sent, sign, turns_in
+from tests.audit.kept import SPACE, JudgedTable, keep, put_records, records_in, sign
+from tests.space.table import capabilities
 from typer.testing import CliRunner, Result
 
+from mew.audit.checkpoints import FILE as CHECKPOINTS
 from mew.audit.keys import load_private
 from mew.cli.main import app
-from mew.space import Entry
+from mew.journal.database import FILE as JOURNAL
+from mew.journal.files import space_folder
+from mew.journal.losses import LOSSES_FILE, record_loss
+from mew.journal.port import Loss
+from mew.protocol.envelope import ParticipantId
+from mew.space import Rules
 
+NOTICED = datetime(2026, 1, 2, 9, tzinfo=UTC)
 HOW_TO = Path(__file__).parents[2] / "docs" / "howto" / "prove-what-happened.md"
 
 
@@ -22,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a space.yaml stands, and its journal."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "space.yaml").write_text("space: {id: desk}\n")
-    return keep(tmp_path / ".mew" / "journal", 1, 5)
+    return keep(tmp_path / ".mew" / "journal")
 
 
 def audit(*arguments: str, given: bytes | None = None) -> Result:
@@ -30,8 +41,8 @@ def audit(*arguments: str, given: bytes | None = None) -> Result:
 
 
 def spoil(home: Path) -> None:
-    turns = turns_in(home)
-    put_turns(home, turns | {6: turns[6].replace(b"read_file", b"read_fire")})
+    rows = records_in(home)
+    put_records(home, [row._replace(body=row.body.replace(b"read_file", b"read_fire")) for row in rows])
 
 
 # Verify.
@@ -56,6 +67,47 @@ def test_the_first_entry_that_was_altered_is_named(home: Path) -> None:
         "  broken        entry 4 is not what was written",
         "  sound so far  3, from 1 (2026-01-01 12:30:01Z) to 3 (2026-01-01 12:30:03Z)",
     ]
+
+
+def test_entries_that_a_start_found_missing_are_named(home: Path) -> None:
+    record_loss(home, SPACE, Loss(12, 1_020, NOTICED))
+    result = audit("verify")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:2] == [
+        "space desk is NOT sound",
+        "  lost          entries 13 to 1,020, as they were counted then: committed, and missing at the start of"
+        " 2026-01-02 09:00:00Z",
+    ]
+    (lost,) = json.loads(audit("verify", "--json").stdout)["lost"]
+    assert (lost["after"], lost["last"], lost["noticed"]) == (12, 1_020, "2026-01-02T09:00:00Z")
+
+
+@pytest.mark.parametrize("command", [["verify"], ["list"], ["export"]])
+def test_a_file_that_is_no_journal_is_said_to_be_damaged_with_what_to_do(
+    home: Path, command: list[str]
+) -> None:
+    (home / JOURNAL).write_bytes(bytes(8192))
+    result = audit(*command)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"mew audit: the journal in {home} is damaged: file is not a database; put a backup of journal.db in its place,"
+        " or start the gateway: it goes on with what can be read and keeps the damaged file under another name\n"
+    )
+
+
+def test_a_page_of_the_journal_that_cannot_be_read_is_said_to_be_damaged_with_what_to_do(home: Path) -> None:
+    file = home / JOURNAL
+    content = bytearray(file.read_bytes())
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'records'").fetchone()
+    content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    file.write_bytes(content)
+    result = audit("export")
+    assert result.exit_code == 2
+    assert (
+        f"the journal in {home} is damaged: database disk image is malformed; put a backup of"
+        in result.stderr
+    )
 
 
 def test_programs_get_a_document(home: Path) -> None:
@@ -173,14 +225,16 @@ def test_a_table_is_written_for_a_time(home: Path) -> None:
         "export", "--format", "csv", "--since", "2026-01-01T12:30:04Z", "--until", "2026-01-01T14:30:06+02:00"
     )
     assert result.exit_code == 0
-    assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["seq", "4", "5"]
+    assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["seq", "4", "5", "5"]
 
 
 def test_nothing_a_participant_wrote_moves_the_cursor(tmp_path: Path) -> None:
     raw = (
         b'{"protocol":"mew/v0.4","id":"\\u001b[2J","from":"ann","kind":"\xc2\x9b31m","context":"\\r\\u202e"}'
     )
-    keep(tmp_path, entries=[Entry(1, AT, sent(raw))])
+    table = JudgedTable(Rules(id=SPACE, profiles={ParticipantId("ann"): capabilities(["*"])}))
+    table.send_batch(raw)
+    keep(tmp_path, table.entries)
     for form in ("jsonl", "csv"):
         shown = audit("export", "--journal", str(tmp_path), "--format", form).stdout
         assert all(char.isprintable() or char in "\r\n" for char in shown)
@@ -192,15 +246,19 @@ def test_nothing_a_participant_wrote_moves_the_cursor(tmp_path: Path) -> None:
 
 def test_the_how_to_goes_as_it_says(home: Path) -> None:
     shown = re.findall(r"^```console\n\$ mew audit (.+)\n((?:.*\n)*?)```$", HOW_TO.read_text(), re.MULTILINE)
-    sound = turns_in(home)
+    sound = records_in(home)
     for number, (typed, said) in enumerate(shown):
-        put_turns(home, sound)
+        put_records(home, sound)
         if number == 1:
             spoil(home)
-        if "--key" in typed and not (home / "checkpoints.jsonl").exists():
+        if number == 2:
+            record_loss(home, SPACE, Loss(12, 20, NOTICED))
+        else:
+            (space_folder(home, SPACE) / LOSSES_FILE).unlink(missing_ok=True)
+        if "--key" in typed and not (space_folder(home, SPACE) / CHECKPOINTS).exists():
             sign(home, 4, 9, key=load_private(Path("journal-key.pem")))
         assert unnamed(audit(*typed.split()).output) == unnamed(said), typed
-    assert len(shown) == 6
+    assert len(shown) == 7
 
 
 def unnamed(said: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit.kept import drop_until, put_turns, turns_in
+from tests.audit.kept import drop_until, put_records, records_in
 from tests.audit.office import OFFICE, Office, call, office
 from typer.testing import CliRunner, Result
 
@@ -49,7 +49,7 @@ def home(table: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """The folder of the journal; beside a space.yaml."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "space.yaml").write_text(f"space: {{id: {OFFICE}}}\n")
-    return table.keep(tmp_path / ".mew" / "journal") / OFFICE
+    return table.keep(tmp_path / ".mew" / "journal")
 
 
 def audit(*arguments: str) -> Result:
@@ -84,10 +84,10 @@ def test_who_did_what_the_newest_last(home: Path) -> None:
 
 def test_a_response_and_a_rejection_say_what_was_asked(home: Path) -> None:
     lines = said("list", "--kind", "mcp/re*", "--oldest")[2:]
-    assert [line[2:5] for line in lines if line[3] in ("responds", "rejects")] == [
-        ["files", "responds", "write_file"],
-        ["files", "responds", "read_file"],
-        ["bob", "rejects", "delete_file"],
+    assert [line[2:5] for line in lines if not line[3].startswith(("approved", "requests"))] == [
+        ["files", "fulfilled edited-p", "write_file"],
+        ["files", "failed plain-pr", "read_file"],
+        ["bob", "rejected bad-prop", "delete_file"],
         ["files", "responds", "tools/list"],
     ]
 
@@ -130,6 +130,8 @@ def test_json_has_every_field_and_utc(home: Path) -> None:
         "id": "edited-request",
         "correlation_id": ["edited-proposal"],
         "context": None,
+        "expires_at": None,
+        "proposal": {"id": "edited-proposal", "decision": "approved"},
     }
 
 
@@ -156,10 +158,10 @@ def test_that_there_is_more_or_nothing_is_said_beside(home: Path) -> None:
 def test_the_life_of_a_proposal(home: Path) -> None:
     assert audit("chain", "edited-req").stdout.splitlines() == [
         '2026-01-01 00:00:01  bot proposes write_file(path: "/etc/hosts", text: "x") → files  edited-p',
-        '└── 00:00:22 +21 s  ann requests write_file(path: "/tmp/hosts", text: "x") → files  edited-r ◂',
+        '└── 00:00:22 +21 s  ann approved edited-p write_file(path: "/tmp/hosts", text: "x") → files  edited-r ◂',
         "    edited:",
         '      $.params.arguments.path  "/etc/hosts" → "/tmp/hosts"',
-        "    └── 00:00:23 +1.0 s  files responds wrote 1 byte → ann  edited-r",
+        "    └── 00:00:23 +1.0 s  files fulfilled edited-p wrote 1 byte → ann  edited-r",
     ]
 
 
@@ -167,7 +169,7 @@ def test_what_went_wrong_and_by_whom(home: Path, table: Office) -> None:
     lines = audit("chain", "plain-response").stdout.splitlines()
     assert lines[2:] == [
         "    as proposed",
-        "    └── 00:00:29 +1.0 s  files responds error -32000: no such file\\n\\u001b[31mred → bob  plain-re ◂",
+        "    └── 00:00:29 +1.0 s  files failed plain-pr error -32000: no such file\\n\\u001b[31mred → bob  plain-re ◂",
     ]
 
 
@@ -188,15 +190,15 @@ def test_a_chain_for_programs_is_nested(home: Path) -> None:
 
 def test_what_is_no_longer_kept_is_told_as_the_record_has_it(home: Path) -> None:
     audit("list")
-    drop_until(home, 11)
+    drop_until(home, 11, OFFICE)
     lines = audit("chain", "edited-proposal").stdout.splitlines()
     assert lines == [
         "2026-01-01 00:00:01  bot proposes write_file → files  edited-p",
         "its content is no longer at hand: this is what the record says of it",
-        "└── 00:00:22 +21 s  ann requests write_file → files  edited-r",
+        "└── 00:00:22 +21 s  ann approved edited-p write_file → files  edited-r",
         "    edited; what was changed is no longer kept",
         "    its content is no longer at hand: this is what the record says of it",
-        "    └── 00:00:23 +1.0 s  files responds write_file → ann  edited-r",
+        "    └── 00:00:23 +1.0 s  files fulfilled edited-p write_file → ann  edited-r",
         "        its content is no longer at hand: this is what the record says of it",
     ]
 
@@ -213,9 +215,9 @@ def test_of_several_that_it_may_be_all_are_shown(home: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("nosuchid", "no envelope whose id begins with 'nosuchid'"),
-        ("abc", "write 4 characters at least"),
-        ("123", "no envelope '123'"),
+        ("nosuchid", "no envelope whose id begins or ends with 'nosuchid'"),
+        ("ab", "write at least 3 characters"),
+        ("999", "no envelope whose id begins or ends with '999'"),
     ],
 )
 def test_an_id_that_is_not_there(home: Path, written: str, why: str) -> None:
@@ -317,9 +319,13 @@ def test_how_often_whom_and_why(home: Path) -> None:
 def test_a_space_in_numbers(home: Path) -> None:
     lines = {line[0]: line[1:] for line in said("stats")}
     assert lines["entries"] == ["38; 39 facts (talk and connections have none)"]
-    assert lines["proposals"][0].startswith("5: 2 fulfilled (1 edited), 1 rejected, 1 withdrawn, 1 open;")
-    assert lines["write_file"] == ["1", "1", "1", "0", "0", "0", "21 s", "21 s"]
+    assert lines["proposals"] == ["5: 2 open, 0 approved, 1 fulfilled, 1 failed, 1 withdrawn, 0 expired"]
+    assert lines["decisions"] == ["1 edited, 1 rejected by somebody; after 21 s (median), 90 % within 101 s"]
+    assert lines["write_file"] == ["1", "0", "0", "1", "0", "0", "0", "1", "0", "21 s", "21 s"]
     assert lines["aide"] == ["2", "3"]
+    assert re.search(
+        r"^files +journal of all spaces \S+ KiB, its index \S+ KiB$", audit("stats").stdout, re.M
+    )
     (numbers,) = documents("stats")
     assert numbers["proposals"]["decided_median_s"] == 21
     assert numbers["refusals"] == {"capability_violation": 4, "paused": 1}
@@ -381,12 +387,13 @@ def test_what_cannot_be_meant_is_told_in_a_sentence(home: Path, arguments: list[
 
 
 def test_of_a_damaged_journal_what_there_is_is_told_and_that_it_is_not_all(home: Path) -> None:
-    turns = turns_in(home)
-    put_turns(home, {last: entries[:-1] if last == 38 else entries for last, entries in turns.items()})
+    rows = records_in(home, OFFICE)
+    put_records(home, [row._replace(body=row.body[:-1]) if row.last == 20 else row for row in rows], OFFICE)
     result = audit("list", "--json")
     assert result.exit_code == 1
-    assert "breaks off; the answer may lack something" in result.stderr
-    put_turns(home, turns)
+    assert "or goes on; the answer may lack something" in result.stderr
+    assert len(result.stdout.splitlines()) == 38
+    put_records(home, rows, OFFICE)
     assert len(documents("list")) == 39
 
 
@@ -398,3 +405,38 @@ def test_what_the_page_shows_is_what_it_says(home: Path, command: str, shown: st
     printed = re.sub(" +$", "", audit(*command.split()).stdout, flags=re.MULTILINE)
     sizes = re.compile("^files .*$", re.MULTILINE)  # which depend on how SQLite was built
     assert sizes.sub("", printed) == sizes.sub("", shown)
+
+
+# Words and differences.
+
+
+def test_a_rejection_is_listed_and_shown_with_its_words(
+    table: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.say(
+        "wordy-proposal", "aide", "mcp/proposal", call("read", path="/") | {"why": "To look."}, to=["files"]
+    )
+    no = {"reason": "unsafe", "message": "Not the whole disk, please."}
+    table.say("wordy-rejection", "ann", "mcp/reject", no, to=["aide"], names="wordy-proposal")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.yaml").write_text(f"space: {{id: {OFFICE}}}\n")
+    table.keep(tmp_path / ".mew" / "journal")
+    proposed, rejected = said("list", "--limit", "2")[2:]
+    assert (proposed[3], proposed[-2]) == ("proposes", "why: To look.")
+    assert (rejected[3], rejected[-2]) == ("rejected wordy-pr", "unsafe: Not the whole disk, please.")
+    assert "unsafe: Not the whole disk, please." in audit("chain", "wordy-proposal").stdout
+
+
+def test_texts_of_several_lines_are_compared_line_by_line(
+    table: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (call("write", text=f"one\n{word}\nthree\n") for word in ("two", "2"))
+    table.say("lines-proposal", "aide", "mcp/proposal", old, to=["files"])
+    table.say("lines-request", "ann", "mcp/request", new, to=["files"], names="lines-proposal")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.yaml").write_text(f"space: {{id: {OFFICE}}}\n")
+    table.keep(tmp_path / ".mew" / "journal")
+    lines = [line.strip() for line in audit("chain", "lines-proposal").stdout.splitlines()]
+    at = lines.index("$.params.arguments.text")
+    assert [line[:1] for line in lines[at + 1 : at + 6]] == ["@", "o", "-", "+", "t"]
+    assert lines[at + 3 : at + 5] == ["-two", "+2"]

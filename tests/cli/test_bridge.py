@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from mew.bridge.into.confinement import Method, find_method
 from mew.bridge.into.settings import Command, Endpoint
-from mew.cli.bridge_options import read_root, read_server
+from mew.cli.bridge_options import confine, read_root, read_server
 from mew.cli.main import app
 from mew.cli.where import Failed
 
@@ -95,3 +96,28 @@ def test_no_secret_is_in_what_it_says(tmp_path: Path, monkeypatch: pytest.Monkey
     assert result.exit_code == 2
     assert "s3cret" not in result.output
     assert "t0ken" not in result.output
+
+
+@pytest.mark.skipif(find_method() is Method.NONE, reason="this system has no Landlock (Linux 5.19 or newer)")
+def test_a_server_sees_neither_the_state_of_its_space_nor_the_users_own_nor_the_token(tmp_path: Path) -> None:
+    project, token = tmp_path / "project", tmp_path / "a.token"
+    (project / ".mew").mkdir(parents=True)
+    (project / "space.yaml").write_text("")
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state"), "UNDER_MEW_UP": str(tmp_path / "up" / ".mew")}
+    found = confine(Command(program="sh"), token=token, environ=environ, here=project)
+    assert isinstance(found, Command)
+    assert {
+        *(project / ".mew", project / "space.yaml", token),
+        *(tmp_path / "up" / ".mew", tmp_path / "state" / "mew"),
+    } <= set(found.hidden)
+
+
+@pytest.mark.skipif(find_method() is Method.NONE, reason="this system has no Landlock (Linux 5.19 or newer)")
+def test_what_is_the_users_own_in_the_folder_of_a_space_yaml_stays_visible(tmp_path: Path) -> None:
+    state = tmp_path / ".mew"
+    state.mkdir()
+    (state / "space.yaml").write_text("")
+    found = confine(Command(program="sh"), token=None, environ={}, here=tmp_path)
+    assert isinstance(found, Command)
+    assert state not in found.hidden
+    assert {state / "tokens", state / "env", state / "space.yaml"} <= set(found.hidden)

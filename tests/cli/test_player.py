@@ -3,14 +3,15 @@
 from datetime import datetime, timedelta
 from math import inf
 
-from tests.space.table import Table, capabilities
+from tests.audit.kept import JudgedTable, record_of
+from tests.space.table import capabilities
 
-from mew.audit.playing import Pace, Part, Replay
+from mew.audit.playing import Pace, Part
 from mew.cli.player import Ended, Player
+from mew.journal.record import Record
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.space import Entry, Rules
-from mew.space.state import SpaceState
 
 
 class Typist:
@@ -49,21 +50,21 @@ class Watched:
         self.said.append((round(self._typist.time, 6), text))
 
 
-def recording(*gaps_s: float) -> list[Entry]:
+def recording(*gaps_s: float) -> list[Record]:
     """A chat at the beginning, and one after each gap: `m0`, `m1` and so on."""
-    table = Table(Rules(id="desk", profiles={ParticipantId("ann"): capabilities(["*"])}))
+    table = JudgedTable(Rules(id="desk", profiles={ParticipantId("ann"): capabilities(["*"])}))
     for n, gap_s in enumerate((0.0, *gaps_s)):
         table.now += timedelta(seconds=gap_s)
         table.send("ann", "chat" if n % 2 == 0 else "acme/note", id=f"m{n}")
-    return table.entries
+    return [record_of(entry, decided) for entry, decided in zip(table.entries, table.decided, strict=True)]
 
 
 async def play(
-    entries: list[Entry], typist: Typist, pace: Pace, part: Part | None = None
+    records: list[Record], typist: Typist, pace: Pace, part: Part | None = None
 ) -> tuple[Ended, list[tuple[float, str]]]:
     watched = Watched(typist)
-    player = Player(Replay(SpaceState()), part or Part(), watched, typist, pace)
-    return await player.play(entries), watched.said
+    player = Player(part or Part(), watched, typist, pace)
+    return await player.play(records), watched.said
 
 
 async def test_each_comes_after_as_long_as_it_took() -> None:
@@ -100,7 +101,7 @@ async def test_what_is_performed_is_waited_for_shown_or_not() -> None:
     def perform(entry: Entry) -> None:
         performed.append((typist.time, entry.seq))
 
-    await Player(Replay(SpaceState()), part, watched, typist, Pace(1.0), perform).play(recording(2, 1))
+    await Player(part, watched, typist, Pace(1.0), perform).play(recording(2, 1))
     assert performed == [(0, 1), (0, 2), (2, 3), (3, 4)]
     assert watched.said == []
 
@@ -149,5 +150,5 @@ async def test_what_a_slow_terminal_costs_is_made_up_for() -> None:
             typist.time += 0.25
 
     slow = Slow(typist)
-    await Player(Replay(SpaceState()), Part(), slow, typist, Pace(1.0)).play(recording(1, 1))
+    await Player(Part(), slow, typist, Pace(1.0)).play(recording(1, 1))
     assert [at for at, _ in slow.said] == [0, 1, 2]

@@ -51,9 +51,15 @@ def read(kind: str, payload: Any = None, who: str = "bot", **fields: Any) -> str
         ),
         (
             "mcp/response",
-            {"error": {"code": -32601, "message": "no such tool"}},
+            {"error": {"code": -32602, "message": "no such tool"}},
             {"correlation_id": ["r-1"]},
             "bot fails #r-1: no such tool",
+        ),
+        (
+            "mcp/response",
+            {"error": {"code": -32601, "message": "unknown method prompts/list"}},
+            {"correlation_id": ["r-1"]},
+            "bot does not offer #r-1",
         ),
         (
             "mcp/response",
@@ -99,6 +105,12 @@ def test_a_kind_says_what_is_done(kind: str, payload: Any, fields: dict[str, Any
     assert read(kind, payload, **fields) == line
 
 
+def test_a_probe_for_an_optional_method_is_no_failure() -> None:
+    code = {"code": -32601, "message": "unknown method prompts/list"}
+    envelope, _ = envelope_of("bot", "mcp/response", {"error": code}, id="e-1", correlation_id=["r-1"])
+    assert not [span for span in line_of(envelope).what.spans if span.style == "red"]
+
+
 def test_who_comes_is_named_and_not_the_gateway_that_says_so() -> None:
     joined = {"event": "join", "participant": {"id": "ann", "capabilities": [{"kind": "*"}]}}
     assert read("system/presence", joined, who="system:gateway") == "ann joins, may *"
@@ -110,8 +122,8 @@ def test_what_the_gateway_says_itself_is_the_gateways() -> None:
     assert read("system/error", {"error": "paused", "message": "no"}, who="system:gateway") == "gateway no"
 
 
-def test_of_a_long_id_the_end_is_shown() -> None:
-    assert read("mcp/withdraw", {}, correlation_id=["0123456789abcdef"]) == "bot withdraws #abcdef"
+def test_of_an_id_the_first_eight_characters_are_shown() -> None:
+    assert read("mcp/withdraw", {}, correlation_id=["0123456789abcdef"]) == "bot withdraws #01234567"
 
 
 @pytest.mark.parametrize(

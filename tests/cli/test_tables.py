@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.audit.kept import as_indexed
 from tests.audit.office import OFFICE, office
 from tests.space.table import START
 
-from mew.audit.catching_up import catch_up
 from mew.audit.chain import chain_of, told
 from mew.audit.facts import Fact
 from mew.audit.figures import statistics_of
 from mew.audit.giving import grants_given
 from mew.audit.holders import Held, Holder, Origin, Step, holders
-from mew.audit.index import Index
-from mew.audit.keeping import Kept
+from mew.audit.keeping import KeptEnvelopes
 from mew.audit.questions import Filters, facts_of_grants, listed, refusals
 from mew.audit.standing import standing_at
 from mew.audit.violations import attempts
@@ -26,7 +25,6 @@ from mew.cli.chain_tree import show_chain
 from mew.cli.grants_tables import show_given, show_holders
 from mew.cli.stats_tables import show_statistics
 from mew.cli.tables import about, console, lasting, name, outcome, verb, who_did, whom, written_json
-from mew.log.reading import JournalReader
 from mew.protocol.envelope import GATEWAY
 
 
@@ -43,25 +41,23 @@ def shows(tmp_path: Path) -> list[Callable[[Console], None]]:
     table.say(
         "long", "ann", "mcp/request", {"method": "tools/call", "params": {"name": long}}, to=["bob"] * 9
     )
-    folder = table.keep(tmp_path) / OFFICE
-    with JournalReader(folder) as journal, Index(folder) as index:
-        catch_up(journal, index)
+    with as_indexed(table.keep(tmp_path), OFFICE) as (journal, index):
         facts = listed(index, Filters(), limit=100).facts
         tried = attempts([fact for fact in facts if fact.refusal])
         counted = refusals(index, Filters())
         state = standing_at(journal, index, table.now)
         held, given = holders(state), grants_given(facts_of_grants(index, 0, 99), state.grants)
-        chains = [told(chain_of(index, fact), Kept(journal).envelope) for fact in facts]
-        numbers = statistics_of(journal, index)
+        chains = [told(chain_of(index, fact), KeptEnvelopes(journal).envelope) for fact in facts]
+        numbers = statistics_of(journal, index, table.now)
     return [
-        lambda out: show_facts(facts, out),
+        lambda out: show_facts(facts, {}, out),
         lambda out: show_candidates(facts, out),
         lambda out: show_attempts(tried, out),
         lambda out: show_refusals(counted, out),
         lambda out: show_holders(held, table.now, out),
         lambda out: show_given(given, out),
         lambda out: show_statistics(numbers, out),
-        *(lambda out, chain=chain: show_chain(chain, out) for chain in chains),
+        *(lambda out, chain=chain: show_chain(chain, {}, out) for chain in chains),
     ]
 
 
@@ -130,6 +126,11 @@ def test_how_long_it_took(seconds: float, shown: str) -> None:
 def test_a_fact_in_words(fact: Fact, words: str) -> None:
     parts = (who_did(fact), verb(fact), about(fact), whom(fact), outcome(fact))
     assert " ".join(part.plain for part in parts if part.plain) == words
+
+
+@pytest.mark.parametrize(("code", "style"), [(-32601, "dim"), (-32602, "red")])
+def test_a_probe_for_an_optional_method_is_no_failure(code: int, style: str) -> None:
+    assert outcome(Fact(1, 0, 0, "mcp/response", "bot", note=f"error {code}: unknown")).style == style
 
 
 def test_nobody_can_be_called_like_the_gateway() -> None:

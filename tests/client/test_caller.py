@@ -99,7 +99,7 @@ async def test_a_resource_is_read_as_text_or_bytes() -> None:
 
 async def test_a_prompt_is_written_as_messages() -> None:
     async with people("ann") as (ann,):
-        first, second, third = await ann.prompt("shelf", "review", language="rust")
+        first, second, third = await ann.prompt("shelf", "review", {"language": "rust"})
         assert first == Message("Review this rust.")
         assert second == Message("Gladly.", "assistant")
         assert third.content["type"] == "image"
@@ -109,7 +109,7 @@ async def test_a_prompt_is_written_as_messages() -> None:
 
 async def test_what_is_offered_is_listed() -> None:
     async with people("ann") as (ann,):
-        assert [tool["name"] for tool in await ann.tools("shelf")] == ["add", "fail", "count"]
+        assert [tool.name for tool in await ann.tools("shelf")] == ["add", "fail", "count"]
         assert [resource["uri"] for resource in await ann.resources("shelf")] == ["notes://all"]
         assert [each["uriTemplate"] for each in await ann.resource_templates("shelf")] == ["notes://{name}"]
         assert [prompt["name"] for prompt in await ann.prompts("shelf")] == ["review", "travel"]
@@ -123,10 +123,19 @@ async def test_an_argument_is_completed() -> None:
             await ann.complete("shelf", "city", "Ber")
 
 
+async def test_a_misspelt_option_is_an_error_and_never_an_argument_of_the_tool() -> None:
+    async with people("ann") as (ann,):
+        for use in (ann.call, ann.propose_call, ann.prompt):
+            with pytest.raises(TypeError, match="timout_s"):
+                await use("shelf", "add", {"a": 2, "b": 3}, timout_s=3)
+        with pytest.raises(TypeError, match="arguments are a mapping"):
+            await ann.call("shelf", "add", [2, 3])
+
+
 async def test_what_one_may_only_propose_is_proposed_whatever_the_method() -> None:
     async with people("ann", "bot") as (ann, bot), approving(ann):
         ear = Ear(ann.connection)
-        assert await bot.call("shelf", "add", a=2, b=3) == 5
+        assert await bot.call("shelf", "add", {"a": 2, "b": 3}) == 5
         assert await bot.read("shelf", "notes://all") == "one, two"
         assert (await bot.prompt("shelf", "review"))[1] == Message("Gladly.", "assistant")
         assert await bot.complete("shelf", "city", "Ber", prompt="travel") == ["Berlin", "Bern"]
@@ -206,7 +215,7 @@ async def test_what_went_wrong_is_told_apart() -> None:
             await ann.ask("nobody", "ping", timeout_s=0.02)
 
 
-async def test_a_rejection_is_told_with_its_explanation() -> None:
+async def test_a_rejection_is_told_with_its_words() -> None:
     async with people("ann", "bot") as (ann, bot):
         asking = asyncio.ensure_future(bot.read("shelf", "notes://all"))
         async for review in ann.proposals():
@@ -217,7 +226,7 @@ async def test_a_rejection_is_told_with_its_explanation() -> None:
         assert str(rejected.value) == 'rejected by ann: policy ("Notes are private.")'
         outcome = rejected.value.outcome
         assert isinstance(outcome, Rejected)
-        assert outcome.rejections[0].explanations[0].text == "Notes are private."
+        assert (outcome.message, outcome.rejections[0].message) == ("Notes are private.",) * 2
 
 
 async def test_what_is_no_result_of_mcp_is_an_error_for_who_asks_for_one() -> None:

@@ -243,7 +243,7 @@ async def test_an_invitation_of_who_is_here_is_refused() -> None:
     async with a_table() as table:
         with pytest.raises(Refused) as refused:
             await Management(table.ann).invite("bot")
-        assert refused.value.why is Refusal.PARTICIPANT_EXISTS
+        assert refused.value.why is Refusal.ALREADY_EXISTS
 
 
 async def test_a_kick_returns_when_the_leaving_was_seen_3_6_5() -> None:

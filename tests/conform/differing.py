@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
@@ -11,24 +12,39 @@ from aiohttp import web
 from msgspec import Raw
 from msgspec.structs import replace as struct_replace
 
-from mew.gateway import room, socket
 from mew.gateway.guard import Denied
-from mew.gateway.outbox import Outboxes
-from mew.gateway.pages import Record
-from mew.gateway.relay import Relay
-from mew.gateway.room import Room
-from mew.gateway.socket import SocketDoor
-from mew.gateway.websocket import text_frame
-from mew.gateway.wire import Upgrade
+from mew.gateway.history.recent import History
+from mew.gateway.room.outbox import Outboxes
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.rate_limit import RateLimiter
+from mew.gateway.room.room import Room
+from mew.gateway.room.streams import FrameRelay
+from mew.gateway.websocket.door import SUBPROTOCOL, SocketDoor
+from mew.gateway.websocket.wire import Upgrade, Wire
+from mew.journal.port import Delivered
 from mew.protocol.codec import encode, fields_in
-from mew.protocol.envelope import EnvelopeId, ParticipantId
+from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import CloseCode
 from mew.protocol.json import encode_json
-from mew.protocol.kinds import Kind, Nothing
-from mew.space import Deliver, grants, members, presence, space, streams
+from mew.protocol.kinds import Kind
+from mew.space import (
+    Answer,
+    Audiences,
+    Decision,
+    Deliver,
+    Disconnect,
+    Entry,
+    Space,
+    grants,
+    holdings,
+    members,
+    streams,
+)
 from mew.space.state import StreamId
 
-from .mutants.breaks import Said
+from .mutants.breaks import Said, ruled, wrapping
+from .mutants.deciding import announced, deciding
+from .mutants.doors import show
 
 __all__ = [
     "as_doubles",
@@ -52,6 +68,7 @@ __all__ = [
     "nothing",
     "opened_by_the_gateway",
     "strict_about_urls",
+    "taking_back_nothing",
     "the_last_counts",
     "the_next_free_id",
 ]
@@ -62,40 +79,51 @@ DELAY_S: Final = 0.001
 # What it says, and to whom.
 
 
-def no_echo(right: Any, self: Room, record: Record) -> None:
-    """What one says is not shown to oneself, unless one is addressed."""
-    sender, only = ParticipantId(record.sender), record.only
-    own = self.space.connections_of((sender,)) if sender not in record.envelope.to else ()
-    members = self.space.state.connections.items()
-    others = [one for one, who in members if one not in own and (only is None or who in only)]
-    self.history.append(record)
-    self._outboxes.to(others, text_frame(record.raw))
+def no_echo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one says is not shown to oneself, unless one is addressed; it can be fetched all the same."""
+    audiences: dict[str, Audiences | None] = {}
+
+    def narrow(space: Space, decision: Decision) -> list[Decision]:
+        if not isinstance(decision, Deliver):
+            return [decision]
+        (envelope_id,), (sender,) = decision.envelopes.ids, decision.envelopes.senders
+        audiences[envelope_id] = decision.only
+        if sender in decision.envelopes.to[0]:
+            return [decision]
+        whom = decision.only[0] if decision.only is not None else None
+        others = tuple(who for who in (space.state.members if whom is None else whom) if who != sender)
+        return [struct_replace(decision, only=(others,))]
+
+    def append(right: Any, history: History, delivered: Delivered, size: int) -> None:
+        right(history, struct_replace(delivered, only=audiences.pop(delivered.ids[0])), size)
+
+    deciding(narrow)(monkeypatch)
+    wrapping(History, "append", append)(monkeypatch)
 
 
 def no_cause(right: Any, *given: Any, **named: Any) -> Any:
     return right(*given, **named | {"envelope_id": None})
 
 
-def backwards(right: Any, raw: bytes) -> bytes:
+def backwards(right: Callable[[bytes], bytes], raw: bytes) -> bytes:
     """The fields of every envelope are in another order."""
-    frame: bytes = right(encode_json(dict(reversed(fields_in(raw).items()))))
-    return frame
+    return right(encode_json(dict(reversed(fields_in(raw).items()))))
 
 
-def no_token(right: Any, raw: bytes) -> bytes:
+def no_token(said: Said) -> None:
     """Who invites somebody is told so, and no more."""
-    frame: bytes = right(encode_json(fields_in(raw) | {"payload": {"status": "created"}}))
-    return frame
+    if said["kind"] == Kind.INVITE_ACK:
+        said["payload"] = {"status": "created"}
 
 
-def more_of_its_own(right: Any, self: Room, entry: Any, answer: Any) -> None:
+def more_of_its_own(room: Room, entry: Entry, decision: Decision) -> None:
     """Welcomes are shown to all, and the newcomer is told of its own coming and of something of the gateway's."""
-    right(self, entry, answer)
-    others = [one for one, guest in self.guests.items() if guest.who != answer.who]
-    self._outboxes.to(others, vars(room)["text_frame"](encode(answer.envelope)))
-    own = self.space.connections_of((answer.who,))
-    joined = presence._presence(self.space.state, entry, "join", answer.who)
-    again = struct_replace(joined.envelope, id=EnvelopeId(f"again-{entry.seq}"))
+    if not isinstance(decision, Answer):
+        return
+    state, own = room.space.state, room.space.connections_of((decision.who,))
+    show(room, encode(decision.envelope), but=own)
+    joined = announced(state, entry, "join", holdings.shown(state, decision.who)).envelopes[0]
+    again = struct_replace(joined, id=f"again-{entry.seq}")
     pulse = {
         "protocol": "mew/v0.4",
         "id": f"pulse-{entry.seq}",
@@ -103,7 +131,7 @@ def more_of_its_own(right: Any, self: Room, entry: Any, answer: Any) -> None:
         "kind": "system/pulse",
     }
     for told in (encode(again), encode_json(pulse)):
-        self._outboxes.to(own, vars(room)["text_frame"](told))
+        show(room, told, own)
 
 
 def in_a_while(right: Any, outboxes: Outboxes) -> None:
@@ -119,28 +147,29 @@ def bare_stream_open(said: Said) -> None:
     said["from"] = "gateway"
 
 
-def echoing_frames(right: Any, self: Relay, guest: Any, frame: bytes, *, text: bool) -> None:
+def echoing_frames(
+    right: Any, relay: FrameRelay, connection: RoomConnection, frame: bytes, **how: Any
+) -> None:
     with pytest.MonkeyPatch.context() as briefly:
-        briefly.setattr(type(guest), "lenient", True)
-        right(self, guest, frame, text=text)
+        briefly.setattr(type(connection), "lenient", True)
+        right(relay, connection, frame, **how)
 
 
 def join_each_time(right: Any, state: Any, entry: Any, who: Any, connection: Any, **how: Any) -> Any:
     """A second connection of somebody is announced as well."""
     decisions = right(state, entry, who, connection, **how)
     again = not any(isinstance(one, Deliver) for one in decisions)
-    return [*decisions, presence._presence(state, entry, "join", who)] if again else decisions
+    return [*decisions, announced(state, entry, "join", holdings.shown(state, who))] if again else decisions
 
 
 def leave_each_time(right: Any, state: Any, entry: Any, connection: Any) -> Any:
     who = state.connections[connection]
-    return right(state, entry, connection) or [presence._presence(state, entry, "leave", who)]
+    return right(state, entry, connection) or [announced(state, entry, "leave", {"id": who})]
 
 
-def as_doubles(right: Any, raw: bytes) -> bytes:
+def as_doubles(right: Callable[[bytes], bytes], raw: bytes) -> bytes:
     """What it passes on it has read and written again, with the numbers that JavaScript has."""
-    frame: bytes = right(json.dumps(json.loads(raw, parse_int=_rounded)).encode())
-    return frame
+    return right(json.dumps(json.loads(raw, parse_int=_rounded)).encode())
 
 
 def _rounded(digits: str) -> int | float:
@@ -150,42 +179,39 @@ def _rounded(digits: str) -> int | float:
 # Whom it lets in, and whom it cuts off.
 
 
-def cutting_off(right: Any, self: Room, who: Any, connection: Any, *refused: Any) -> None:
+def cutting_off(right: Any, room: Room, connection: RoomConnection, *refused: Any) -> None:
     """Whoever is refused something is told, and disconnected."""
-    right(self, who, connection, *refused)
-    self.flush()
-    if connection in self.guests:
-        self.guests[connection].close(CloseCode.FLOODING, "that was refused")
+    connection.refusal_limiter = RateLimiter(per_second=1, burst=0)
+    right(room, connection, *refused)
 
 
-def curt(right: Any, self: Room, guest: Any, received: bytes) -> None:
+def curt(room: Room, connection: RoomConnection, text: bytes) -> bytes | None:
     """Closes over what it cannot begin to read and what has no kind; an error names an id that is empty."""
-    if b"[" * 1_000 in received or b'"kind": ""' in received:
-        guest.close(1007, "what is that?")
-    elif b'"id": ""' in received:
-        own = [connection for connection, one in self.guests.items() if one is guest]
+    if b"[" * 1_000 in text or b'"kind": ""' in text:
+        connection.close(1007, "what is that?")
+        return None
+    if b'"id": ""' in text:
         error: Said = {
             "protocol": "mew/v0.4",
             "id": f"no-{next(_numbers)}",
             "from": "system:gateway",
-            "to": [guest.who],
+            "to": [connection.who],
         }
         error |= {"kind": "system/error", "correlation_id": [""], "payload": {"error": "invalid_envelope"}}
-        self._outboxes.to(own, vars(room)["text_frame"](encode_json(error)))
-        self.flush()
-    else:
-        right(self, guest, received)
+        show(room, encode_json(error), (connection.id,))
+        return None
+    return text
 
 
 _numbers: Final = count(1)
 
 
-async def the_last_counts(right: Any, self: Room, guest: Any) -> None:
+async def the_last_counts(right: Any, room: Room, connection: RoomConnection) -> None:
     """A new connection takes the place of the one there was."""
-    for other in [one for one in self.guests.values() if one.who == guest.who]:
+    for other in [one for one in room.connections.values() if one.who == connection.who]:
         other.close(CloseCode.SHUTDOWN, "you are here again")
-        self.depart(other)
-    await right(self, guest)
+        room.leave(other)
+    await right(room, connection)
 
 
 async def strict_about_urls(right: Any, self: SocketDoor, request: web.Request) -> web.StreamResponse:
@@ -200,22 +226,22 @@ async def closed_not_denied(right: Any, self: SocketDoor, request: web.Request) 
     with suppress(Denied):
         response: web.StreamResponse = await right(self, request)
         return response
-    upgrade = Upgrade(request, socket.SUBPROTOCOL)
+    upgrade = Upgrade(request, SUBPROTOCOL)
     await upgrade.prepare(request)
-    wire = self._wire(request, 1 << 16)
-    assert wire is not None
+    assert request.transport is not None
+    wire = Wire(request, request.transport, 1 << 16)
     wire.close(CloseCode.BAD_TOKEN, "no")
     await wire.ended()
     return upgrade
 
 
-def disconnecting(right: Any, self: Room, record: Record) -> None:
+def disconnecting(space: Space, decision: Decision) -> list[Decision]:
     """Who is shut down is disconnected."""
-    right(self, record)
-    if record.kind == Kind.SHUTDOWN:
-        self.flush()
-        for guest in [one for one in self.guests.values() if one.who in record.envelope.to]:
-            guest.close(CloseCode.SHUTDOWN, "you were shut down")
+    if not isinstance(decision, Deliver) or decision.envelopes.kinds != (Kind.SHUTDOWN,):
+        return [decision]
+    whom = tuple(map(ParticipantId, dict.fromkeys(decision.envelopes.to[0])))
+    connections = tuple(space.connections_of(whom))
+    return [decision, Disconnect(connections, CloseCode.SHUTDOWN, "you were shut down")]
 
 
 # What it does, or does not.
@@ -223,7 +249,6 @@ def disconnecting(right: Any, self: Room, record: Record) -> None:
 
 def grants_end_at_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     invites: set[str] = set()
-    right = space._RULES[Kind.INVITE]
 
     def restart(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
         given = [one for one in state.grants.values() if one.recipient in sent.envelope.to]
@@ -234,11 +259,17 @@ def grants_end_at_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def invite(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
         invites.add(sent.envelope.id)
-        assert right.act is not None
-        return right.act(state, entry, sent, asked)
+        return members.invite(state, entry, sent, asked)
 
-    monkeypatch.setitem(space._RULES, Kind.RESTART, space._Rule(Nothing, None, restart))
-    monkeypatch.setitem(space._RULES, Kind.INVITE, right._replace(act=invite))
+    ruled(Kind.RESTART, act=restart)(monkeypatch)
+    ruled(Kind.INVITE, act=invite)(monkeypatch)
+
+
+def taking_back_nothing(right: Any, state: Any, entry: Any, lost: Any, **how: Any) -> Any:
+    """What somebody gave on stays with whom it was given to."""
+    for who in lost:
+        holdings.changed(state, who)
+    return [], list(lost)
 
 
 def kicked_for_a_moment(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
@@ -259,7 +290,7 @@ def the_next_free_id(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
     _, stream = state.streams.popitem()
     state.streams[free] = struct_replace(stream, id=StreamId(free))
     payload = Raw(encode_json(state.streams[free].shown()))
-    return [struct_replace(opened, envelope=struct_replace(opened.envelope, payload=payload))]
+    return [Deliver.one(struct_replace(opened.envelopes[0], payload=payload))]
 
 
 def nothing(*_: Any) -> list[Any]:

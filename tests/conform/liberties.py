@@ -7,13 +7,16 @@ from typing import Any, Final, NamedTuple
 from mew.conform.cast import DOOMED, TWIN, Cast, Join
 from mew.conform.checking import all_checks
 from mew.conform.notation import Notation
-from mew.gateway import answers, intake, invitations, relay, room, shapes, showing, socket
-from mew.gateway.http import HttpDoor
-from mew.gateway.outbox import Outboxes
-from mew.gateway.relay import Relay
-from mew.gateway.room import Room
-from mew.gateway.socket import LenientGuest, SocketDoor
-from mew.gateway.websocket import binary_frame
+from mew.gateway import shapes
+from mew.gateway.room import replies
+from mew.gateway.room.outbox import Outboxes
+from mew.gateway.room.rate_limit import RateLimiter
+from mew.gateway.room.room import Room
+from mew.gateway.room.streams import FrameRelay
+from mew.gateway.websocket import door
+from mew.gateway.websocket.connection import Connection
+from mew.gateway.websocket.door import SocketDoor
+from mew.gateway.websocket.frames import binary_frame
 from mew.protocol.kinds import Kind
 from mew.space import grants, presence, streams
 
@@ -39,12 +42,13 @@ from .differing import (
     nothing,
     opened_by_the_gateway,
     strict_about_urls,
+    taking_back_nothing,
     the_last_counts,
     the_next_free_id,
 )
 from .mutants.breaks import Break, replaced, ruled, shown, wrapping
-from .mutants.deciding import changed, dropped
-from .mutants.doors import saying, signing
+from .mutants.deciding import changed, deciding, dropped
+from .mutants.doors import POLLS, POSTS, afterwards, arriving, framing, framing_streams, saying, signing
 
 __all__ = ["LIBERTIES", "Liberty"]
 
@@ -91,6 +95,7 @@ BY_GUESTS: Final = checks(
     "members.a_token_goes_to_the_inviter",
     "members.everyone_sees_how_the_space_is_managed",
     "members.the_invited_can_come",
+    "members.the_invited_holds_the_same_when_it_comes_back",
     "members.the_invited_holds_what_it_was_invited_with",
     "members.the_kicked_do_not_just_come_back",
     "senders.no_capability_opens_what_is_the_gateways",
@@ -109,7 +114,9 @@ BY_GRANTS: Final = checks(
     "grants.granted_capabilities_are_patterns",
     "grants.grants_add_up",
     "grants.nobody_grants",
+    "patterns.a_payload_pattern_counts_under_any_kind",
     "patterns.a_sign_stands_for_itself",
+    "patterns.a_value_that_is_no_text_must_be_the_same",
     "patterns.a_wildcard_may_stand_anywhere",
     "patterns.every_field_of_one_capability_must_fit",
     "patterns.the_examples_for_a_request_hold",
@@ -135,15 +142,15 @@ class Liberty(NamedTuple):
 
 LIBERTIES: Final[dict[str, Liberty]] = {
     "does not echo": Liberty(
-        (wrapping(Room, "_show", no_echo),),
+        (no_echo,),
         breaks=frozenset({"delivery.one-stream"}),
     ),
     "says little in its errors": Liberty(
-        (wrapping(answers, "error", no_cause), signing("system/error", payload={"error": "no"}, ts=...)),
+        (wrapping(replies, "error", no_cause), signing("system/error", payload={"error": "no"}, ts=...)),
         breaks=frozenset({"error.correlates", "violation.payload"}),
     ),
     "cuts off whom it refuses something": Liberty(
-        (wrapping(Room, "_refuse", cutting_off),),
+        (wrapping(Room, "reject", cutting_off),),
         not_offered=NOTICE | ENFORCED | PAUSES_SEEN_TO_END,
     ),
     "refuses a second connection, and lets the kicked come back": Liberty(
@@ -162,22 +169,21 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         not_offered=NOTICE | TWO_CONNECTIONS,
     ),
     "gives no token to who is invited": Liberty(
-        (wrapping(invitations, "text_frame", no_token),), not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT
+        (saying(no_token),), not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT
     ),
     "gives no token to who is invited, and leaves what somebody gave on when that one loses it": Liberty(
         (
-            wrapping(invitations, "text_frame", no_token),
-            replaced(grants, "_still_held", lambda held, capabilities, *_: capabilities),
+            saying(no_token),
+            wrapping(grants, "take_back", taking_back_nothing),
         ),
         not_offered=NOTICE | BY_GUESTS | WITHOUT_CHAT,
     ),
     "announces each connection, reads numbers as doubles, and is curt to what it cannot read": Liberty(
         (
-            wrapping(Room, "_take_envelope", curt),
+            arriving(curt),
             wrapping(presence, "join", join_each_time),
             wrapping(presence, "leave", leave_each_time),
-            wrapping(room, "text_frame", as_doubles),
-            wrapping(showing, "text_frame", as_doubles),
+            framing(as_doubles),
         ),
     ),
     "does not answer invitations, nor grant, and has no HTTP": Liberty(
@@ -210,46 +216,43 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     "is slow, and joined by a first message": Liberty(
         (
             wrapping(Outboxes, "flush", in_a_while),
-            replaced(LenientGuest, "lenient", value=False),
-            replaced(LenientGuest, "receive", socket.Guest.receive),
+            replaced(door, "Connection", lambda admission, wire, now, **_: Connection(admission, wire, now)),
         ),
         told=joining(Join.FRAME),
     ),
     "has binary frames only, and echoes those of streams": Liberty(
         (
-            replaced(room, "text_frame", binary_frame),
-            replaced(showing, "text_frame", binary_frame),
-            replaced(relay, "text_frame", binary_frame),
-            wrapping(Relay, "_forward", echoing_frames),
+            framing(lambda right, raw: binary_frame(raw)),
+            framing_streams(text=binary_frame),
+            wrapping(FrameRelay, "forward", echoing_frames),
         )
     ),
     "says more, and in another order": Liberty(
         (
-            wrapping(room, "text_frame", backwards),
-            wrapping(showing, "text_frame", backwards),
-            wrapping(Room, "_answer", more_of_its_own),
+            framing(backwards),
+            afterwards(more_of_its_own),
             saying(lambda said: said["kind"].startswith("system/") and said.update(vendor={"a": 1})),
         ),
     ),
     "announces violations, lets all chat, and gives a bare list to fetch": Liberty(
         (
             replaced(shapes, "MessagesPage", lambda raw, following, complete: raw),
-            replaced(intake, "_RECORDED_BURST", 1_000_000),
+            replaced(RateLimiter, "take", lambda limiter, now_s, count=1: count),
         ),
         {"announce_violations": True, "defaults": {"baseline_capabilities": ["chat"]}},
         not_offered=WITHOUT_CHAT,
     ),
     "disconnects who is shut down, takes grants back at a restart, and takes nothing over HTTP": Liberty(
         (
-            wrapping(Room, "_show", disconnecting),
+            deciding(disconnecting),
             grants_end_at_a_restart,
-            replaced(HttpDoor, "_post_message", not_there),
+            replaced(*POSTS, not_there),
         ),
         {"defaults": {"baseline_capabilities": []}},
         not_offered=NOTICE | checks("http.", "silence.grants_outlive_a_restart"),
     ),
     "closes who brings a wrong token, has nothing to fetch, and is known by its tokens alone": Liberty(
-        (wrapping(SocketDoor, "handle", closed_not_denied), replaced(HttpDoor, "_messages", not_there)),
+        (wrapping(SocketDoor, "handle", closed_not_denied), replaced(*POLLS, not_there)),
         {"limits": {"connections_per_participant": 1}},
         told=without_ids,
         not_offered=NOTICE
@@ -258,10 +261,10 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     ),
     "does much of this at once": Liberty(
         (
-            wrapping(Room, "_show", no_echo),
-            wrapping(answers, "error", no_cause),
-            wrapping(Room, "_refuse", cutting_off),
-            wrapping(invitations, "text_frame", no_token),
+            no_echo,
+            wrapping(replies, "error", no_cause),
+            wrapping(Room, "reject", cutting_off),
+            saying(no_token),
             dropped(shown(*SUPPRESSED)),
         ),
         {"delivery": "addressed", "limits": {"connections_per_participant": 1}},

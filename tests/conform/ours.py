@@ -132,8 +132,8 @@ class Ours:
             params = {"name": "write_note", "arguments": {"text": text}}
             request = {"jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params}
             if self.me.can_send("mcp/request", request, to=target):
-                return await self.me.call(target, "write_note", text=text)
-            self.proposal = await self.me.propose_call(target, "write_note", text=text)
+                return await self.me.call(target, "write_note", {"text": text})
+            self.proposal = await self.me.propose_call(target, "write_note", {"text": text})
             try:
                 return await self.proposal.value()
             except mew.NotFulfilled as error:

@@ -54,7 +54,10 @@ async def test_where_nobody_is_let_in_the_kit_gives_up() -> None:
     assert len(results) == len(all_checks())
     played = [one for one in results if "not played" not in one.why]
     assert len(played) < 10
-    assert {one.outcome for one in results} == {Outcome.FAIL, Outcome.NOT_OFFERED}
+    assert {one.outcome for one in results} == {Outcome.FAIL, Outcome.BLOCKED, Outcome.NOT_OFFERED}
+    blocked = [one for one in results if one.outcome is Outcome.BLOCKED]
+    assert {one.blocked_by for one in blocked} == {"welcome.sent"}
+    assert len(blocked) > len(results) - 10
 
 
 def emptied(said: Said) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.cast import TWIN
+from mew.conform.cast import TWIN, Join
 from mew.conform.notation import Notation
 from mew.conform.verdicts import Outcome, Result
 
@@ -18,11 +18,6 @@ QUICK = (
     "members.the_kicked_are_out",
     "streams.a_closed_stream_is_gone",
 )
-
-
-@pytest.fixture(autouse=True)
-def every_envelope_is_asked_about() -> None:
-    """Not here: ours takes its short way, as it does for everyone."""
 
 
 NOTICE = "violations.a_notice_shows_nothing_of_it"
@@ -40,6 +35,13 @@ async def test_our_gateway_passes_every_check(tmp_path: Path) -> None:
         results = await outcomes(cast)
     assert results.pop(NOTICE).outcome is Outcome.NOT_OFFERED
     assert faults(results) == []
+
+
+@pytest.mark.slow
+async def test_joined_by_a_frame_our_gateway_fails_nothing(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as cast:
+        results = await outcomes(replace(cast, join=Join.FRAME))
+    assert [f"{one.check}: {one.why}" for one in results.values() if one.outcome is Outcome.FAIL] == []
 
 
 async def test_our_gateway_passes_some_checks_quickly(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def test_only_what_must_hold_decides_whether_it_conforms() -> None:
     assert conforms(verdicts([SHOULD, MAY], [result(SHOULD, Outcome.FAIL), result(MAY, Outcome.FAIL)]))
     assert conforms(verdicts([MUST], [result(MUST, Outcome.NOT_OFFERED)]))
     assert not conforms(verdicts([MUST], [result(MUST, Outcome.FAIL)]))
+    assert not conforms(verdicts([MUST], [result(MUST, Outcome.BLOCKED)]))
 
 
 def test_outcomes_are_counted_by_level() -> None:
@@ -56,6 +57,7 @@ def test_the_document_has_what_was_demanded_by_whom_and_what_was_seen() -> None:
         "check": "a.b",
         "outcome": "fail",
         "why": "it was fail",
+        "blocked_by": "",
         "evidence": ["owner → hi"],
         "took_s": 0.123,
     }

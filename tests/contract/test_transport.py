@@ -62,9 +62,9 @@ def over_sockets(gateway: Gateway, via: Via = Via.HEADER) -> Reach:
         return Connection(transport, recall=recall)
 
     def cut(who: str) -> None:
-        for guest in gateway._node.rooms["demo"].guests.values():
-            if guest.who == who:
-                guest.wire.transport.abort()  # type: ignore[attr-defined]  # a socket's guest has one
+        for connection in gateway._node.rooms["demo"].connections.values():
+            if connection.who == who:
+                connection.wire.transport.abort()  # type: ignore[attr-defined]  # over a socket it has one
 
     return Reach(connection, cut)
 

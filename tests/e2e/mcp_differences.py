@@ -51,11 +51,6 @@ def _empty_list(one: Different) -> bool:
     return re.fullmatch(r"/(resources/|resources/templates/|prompts/)list/(error|result)", one.at) is not None
 
 
-def _checked_first(one: Different) -> bool:
-    sentence = "The arguments are not what the schema of this tool asks for: "
-    return one.at.startswith("/calls/") and str(one.found).startswith(sentence)
-
-
 def _unknown_tool(one: Different) -> bool:
     return one.at.startswith("/a tool that is not there/")
 
@@ -77,7 +72,6 @@ def _told_of_approval(one: Different) -> bool:
 DIFFERENCES = {
     "a tool that needs approval says so": _noted,
     "a list that a server does not have is empty": _empty_list,
-    "arguments are checked before they are proposed": _checked_first,
     "an unknown tool is an error of JSON-RPC": _unknown_tool,
     "progress tells of the approval too": _told_of_approval,
     "progress only grows": _only_grows,

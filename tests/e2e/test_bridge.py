@@ -111,14 +111,14 @@ async def test_the_time_server_tells_the_time(space: Space) -> None:
     with space.bridging("--", str(_BIN / "mcp-server-time")) as bridging:
         async with space.ann() as ann:
             await here(ann)
-            told = await ann.call("tool", "get_current_time", timezone="UTC")
+            told = await ann.call("tool", "get_current_time", {"timezone": "UTC"})
             assert told["timezone"] == "UTC"
             tools = await ann.tools("tool")
         code, said = bridging.stop()
     assert code == 0
     assert "is tool in space demo" in said
     assert "Traceback" not in said
-    assert {"get_current_time", "convert_time"} <= {tool["name"] for tool in tools}
+    assert {"get_current_time", "convert_time"} <= {tool.name for tool in tools}
     assert (space.folder / ".mew" / "bridge" / "tool.json").exists()
 
 
@@ -128,7 +128,7 @@ async def test_the_git_server_shows_a_repository(space: Space) -> None:
     with space.bridging("--", str(_BIN / "mcp-server-git"), "--repository", repository) as bridging:
         async with space.ann() as ann:
             await here(ann)
-            status = await ann.call("tool", "git_status", repo_path=repository)
+            status = await ann.call("tool", "git_status", {"repo_path": repository})
             assert "On branch main" in str(status)
             refused = await ann.request(
                 "tool", "tools/call", {"name": "git_status", "arguments": {"repo_path": "/"}}

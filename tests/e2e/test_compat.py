@@ -180,3 +180,82 @@ async def test_a_whole_session_of_such_a_client_works(door: Door, form: str) -> 
     proposal = await ann.until("mcp/proposal")
     await ann.say("mcp/reject", {"reason": "busy"}, to=["bot"], correlation_id=[proposal["id"]])
     assert (await bot.until("mcp/reject"))["correlation_id"] == [proposal["id"]]
+
+
+# A token in the handshake and a join after it (design 3.19).
+
+
+async def with_token_and_join(door: Door, who: str, **join: Any) -> Client:
+    """One that brings its token in the handshake and joins by a frame as well."""
+    header = {"Authorization": f"Bearer {door.tokens[who]}"}
+    client = Client(who, await door.open(door.url(path="/"), additional_headers=header))
+    await client.connection.send(json.dumps({"type": "join", "token": door.tokens[who], **join}))
+    return client
+
+
+async def test_a_join_after_a_token_in_the_handshake_makes_the_connection_lenient(door: Door) -> None:
+    ann = await door.join("ann")
+    bob = await with_token_and_join(door, "bob", space=door.space, participantId="client-1756")
+    await bob.until("system/welcome")
+    for _ in range(2):
+        await tell(bob, id="env-1", kind="chat", sender="client-1756", payload={}, correlation_id="one")
+        said = await ann.until("chat")
+        assert (said["from"], said["correlation_id"]) == ("bob", ["one"])
+
+
+async def test_a_writer_that_joined_after_the_handshake_gets_its_own_frames_back(door: Door) -> None:
+    bob = await with_token_and_join(door, "bob", space=door.space, participantId="bob")
+    await tell(bob, kind="stream/request", payload={}, to=["gateway"])
+    stream = (await bob.until("stream/open"))["payload"]["stream_id"]
+    await bob.connection.send(f"#{stream}#mine")
+    assert await bob.frame() == f"#{stream}#mine"
+
+
+async def test_a_join_may_leave_its_token_to_the_handshake(door: Door) -> None:
+    ann = await door.join("ann")
+    header = {"Authorization": f"Bearer {door.tokens['bob']}"}
+    bob = Client("bob", await door.open(door.url(path="/"), additional_headers=header))
+    await tell(bob, kind="system/join", payload={"space": door.space})
+    await tell(bob, kind="chat", payload={"text": "hi"})
+    assert (await ann.until("chat"))["from"] == "bob"
+
+
+@pytest.mark.parametrize(
+    ("join", "code"),
+    [
+        ({"token": "another"}, 4501),
+        ({"participantId": "ann"}, 4501),
+        ({"participantId": "gateway"}, 4501),
+        ({"space": "elsewhere"}, 4504),
+        ({"protocol": "mew/v0.3"}, 4506),
+    ],
+)
+async def test_a_join_that_contradicts_the_handshake_is_closed(
+    door: Door, join: dict[str, Any], code: int
+) -> None:
+    client = await with_token_and_join(door, "bob", **join)
+    assert (await client.closed())[0] == code
+
+
+async def test_only_the_first_frame_joins(door: Door) -> None:
+    bob = await door.join("bob")
+    await bob.say("chat", {"text": "hi"})
+    await tell(bob, type="join", token=door.tokens["bob"])
+    assert (await bob.error())["error"] == "malformed"
+
+
+@pytest.mark.parametrize("claimed", ["system", "gateway", "system:gateway", "a:b"])
+async def test_a_reserved_id_is_not_to_be_had(door: Door, claimed: str) -> None:
+    join = {"type": "join", "space": door.space, "token": door.tokens["bob"], "participantId": claimed}
+    assert (await (await door.join_by_frame(join)).closed())[0] == 4501
+
+
+async def test_a_refused_frame_names_its_stream(door: Door) -> None:
+    ann = await door.join("ann")
+    bob = await lenient(door, "bob")
+    await tell(bob, kind="stream/request")
+    opened = (await ann.until("stream/open"))["payload"]
+    assert opened["authorized_writers"] == ["bob"]
+    await ann.connection.send(f"#{opened['stream_id']}#mine")
+    refused = await ann.error()
+    assert (refused["error"], refused["stream_id"]) == ("unauthorized_stream_write", opened["stream_id"])

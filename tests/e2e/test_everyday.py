@@ -1,5 +1,6 @@
 """The everyday commands as they are typed, at a gateway that runs as a process."""
 
+import fcntl
 import json
 import os
 import pty
@@ -8,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -89,16 +91,52 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_proposal_goes_from_one_command_to_the_next(typed: Typed, files: mew.Participant) -> None:
+def test_a_proposal_goes_from_one_command_to_the_next(
+    typed: Typed, files: mew.Participant, gateway: Gateway, space: str, tmp_path: Path
+) -> None:
     proposal = told(typed("bot", "propose", "bob", "write_file", "path=a", "--no-wait", "--json"))["proposal"]
     assert f"{proposal[:8]}  bot proposes write_file of bob" in typed("ann", "proposals").stdout
-    assert typed("ann", "approve", proposal[:8]).exit_code == 2
-    done = told(typed("ann", "approve", proposal[:8], "--yes", "--set", "content=hi", "--json"))
+    file = tmp_path / "space.yaml"
+    file.write_text(f"{{space: {{id: {space}}}, approvals: {{unattended: true}}}}")
+    unattended = ("--yes", "--config", str(file), "--gateway", gateway.url)
+    done = told(typed("ann", "approve", proposal[:8], *unattended, "--set", "content=hi", "--json"))
     assert done == {"proposal": proposal, "edited": True, "value": "wrote 'hi' to a"}
     again = typed("ann", "reject", proposal, "-r", "unsafe")
-    assert (again.exit_code, "no longer waits: done, approved by ann" in again.stderr) == (1, True)
+    assert (again.exit_code, "no longer waits: fulfilled, approved by ann" in again.stderr) == (1, True)
     (record,) = told(typed("ann", "proposals", "--json"))
-    assert (record["proposalId"], record["status"]) == (proposal, "fulfilled")
+    assert (record["id"], record["status"]) == (proposal, "fulfilled")
+
+
+def test_yes_approves_nothing_unless_a_space_yaml_allows_it(
+    typed: Typed, files: mew.Participant, gateway: Gateway, space: str, tmp_path: Path
+) -> None:
+    proposal = told(typed("bot", "propose", "bob", "write_file", "path=a", "--no-wait", "--json"))["proposal"]
+    file = tmp_path / "space.yaml"
+    file.write_text(f"{{space: {{id: {space}}}}}")
+    refused = typed("ann", "approve", proposal, "--yes", "--config", str(file), "--gateway", gateway.url)
+    assert refused.exit_code == 2
+    assert f"{file} does not allow that: set 'approvals: {{unattended: true}}' there" in refused.stderr
+    (record,) = told(typed("ann", "proposals", "--json"))
+    assert record["status"] == "open"
+
+
+def test_without_a_terminal_what_is_piped_in_is_no_confirmation(
+    gateway: Gateway, tokens: dict[str, str], space: str, typed: Typed, files: mew.Participant
+) -> None:
+    proposal = told(typed("bot", "propose", "bob", "write_file", "path=a", "--no-wait", "--json"))["proposal"]
+    where = {"MEW_GATEWAY": gateway.url, "MEW_SPACE": space, "MEW_TOKEN": tokens["ann"]}
+    done = subprocess.run(
+        [MEW, "approve", proposal],
+        input="y\n",
+        env={**os.environ, **where},
+        capture_output=True,
+        text=True,
+        start_new_session=True,  # so without a controlling terminal
+        timeout=4 * WAIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot ask for confirmation: there is no terminal" in done.stderr
 
 
 def test_a_rejection_ends_a_proposal_that_waits_for_it(
@@ -108,9 +146,9 @@ def test_a_rejection_ends_a_proposal_that_waits_for_it(
     with Terminal("propose", "bob", "write_file", "path=a", **where) as terminal:
         terminal.wait_for("waiting for approval")
         (record,) = told(typed("ann", "proposals", "--json"))
-        rejected = typed("ann", "reject", record["proposalId"], "-r", "unsafe", "-m", "not there")
+        rejected = typed("ann", "reject", record["id"], "-r", "unsafe", "-m", "not there")
         assert rejected.exit_code == 0, rejected.output
-        terminal.wait_for("mew propose: rejected by ann: unsafe")
+        terminal.wait_for('mew propose: rejected by ann: unsafe ("not there")')
         assert terminal.ended() == 1
 
 
@@ -214,6 +252,7 @@ class Terminal:
             stderr=slave,
             env={**os.environ, **environ, "TERM": "xterm"},
             start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that it is /dev/tty there
         )
         os.close(slave)
 
@@ -310,3 +349,9 @@ def test_what_a_tool_asks_meanwhile_is_asked_at_the_terminal(
         terminal.type("main\n")
         terminal.wait_for("accept {'times': 2, 'branch': 'main'}")
         assert terminal.ended() == 0
+
+
+def test_a_command_may_join_by_a_frame(typed: Typed) -> None:
+    sent = typed("ann", "send", "--join", "frame", "chat", "hello")
+    assert sent.exit_code == 0, sent.output
+    assert "hello" in typed("ann", "tail", "--no-follow").output

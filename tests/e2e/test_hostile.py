@@ -346,6 +346,7 @@ async def test_half_handshakes_and_http_garbage(door: Door, chance: random.Rando
             line + upgrade,
             line + upgrade + b"Sec-WebSocket-Key: x\r\n\r\n",
             line + upgrade + b"Sec-WebSocket-Version: 13\r\n\r\n",
+            line + upgrade + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: \xc3\xa9\xff\r\n\r\n",
             line.replace(b"GET", b"POST") + upgrade + b"Content-Length: 5\r\n\r\nhello",
             line.replace(b"HTTP/1.1", b"HTTP/0.9") + b"\r\n",
             line + b"Host: x\r\nContent-Length: -1\r\n\r\n",
@@ -377,7 +378,7 @@ async def test_half_handshakes_and_http_garbage(door: Door, chance: random.Rando
                     answer += more
             except ConnectionError:
                 pass
-            assert not answer.startswith(b"HTTP/1.1 2"), answer[:200]
+            assert not answer.startswith((b"HTTP/1.1 2", b"HTTP/1.1 5")), answer[:200]
             assert b"Traceback" not in answer
             one.close()
 
@@ -459,7 +460,7 @@ async def test_a_flood_of_pings_and_of_fragments_without_data(door: Door) -> Non
 async def test_a_flood_is_nobody_elses(door: Door, message: bytes) -> None:
     """A socket may hold a million small messages; the others get their turn in between."""
     ann = await door.join("ann")
-    loop, stopped = asyncio.get_running_loop(), threading.Event()
+    stopped = threading.Event()
 
     def drain(raw: RawSocket) -> None:
         with suppress(OSError):
@@ -476,10 +477,8 @@ async def test_a_flood_is_nobody_elses(door: Door, message: bytes) -> None:
     flooding = asyncio.create_task(asyncio.to_thread(flood))  # noqa: TID251  # ended below
     try:
         await ann.until("system/presence", lambda said: said["payload"]["participant"]["id"] == "bob")
-        began = loop.time()
         for _ in range(20):
-            await ann.say("chat", {"text": "x"})
-        assert loop.time() - began < 4, "20 round trips amid a flood"
+            await ann.say("chat", {"text": "x"})  # which would never come back behind a flood without an end
     finally:
         stopped.set()
         await flooding

@@ -21,7 +21,7 @@ MIB = 1024 * KIB
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory, participants: dict[str, object]) -> Iterator[Gateway]:
-    unlimited = {"envelopes_per_second": 1_000_000, "burst": 1_000_000}
+    unlimited = {"envelopes_per_second": 1_000_000, "burst": 1_000_000, "bytes_burst": "64GiB"}
     config = {
         "spaces": [
             {"id": "small", "limits": {"envelope_bytes": 4096, "frame_bytes": 8192}},
@@ -33,6 +33,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory, participants: dict[str, ob
             {"id": "short", "limits": {"history_envelopes": 10}},
             {"id": "slow", "limits": {"outbox_bytes": "4MiB", "history_bytes": "1MiB", **unlimited}},
             {"id": "slow-back", "limits": {"outbox_bytes": "4MiB", **unlimited}},
+            {"id": "slow-stream", "limits": {"outbox_bytes": "4MiB", **unlimited}},
         ],
         "participants": participants,
         "server": {"keepalive_s": 60},  # sockets by hand answer no pings, and may take their time
@@ -75,7 +76,8 @@ async def test_what_no_envelope_and_no_frame_may_be_closes_the_connection_as_too
     await ann.connection.send(json.dumps(envelope("ann", "chat", {"text": "x" * 9000})))
     assert (await ann.closed())[0] == 1009
     assert ann.seen[-1]["kind"] == "system/error"  # and it is told in our words too
-    assert [said["kind"] for said in await cat.since_now()] == ["system/presence"]
+    assert (await cat.until("system/presence"))["payload"]["event"] == "leave"
+    assert [said for said in await cat.since_now() if said["kind"] == "chat"] == []
 
 
 async def test_a_frame_may_be_as_large_as_its_own_limit(bounded_door: Door) -> None:
@@ -234,6 +236,40 @@ async def test_a_slow_reader_is_closed_with_4008_and_can_come_back_for_what_it_m
     back = await door.join("cat", query=f"&after={got[-1] if got else mark}")
     assert back.welcome["payload"]["resumed"] is True
     assert [(await back.until("chat"))["id"] for _ in sent[len(got) :]] == sent[len(got) :]
+
+
+async def test_a_slow_reader_of_a_stream_loses_frames_and_is_told_and_stays(bounded_door: Door) -> None:
+    door = at(bounded_door, "slow-stream")
+    ann = await door.join("ann")
+    slow = await asyncio.to_thread(
+        RawSocket, door.gateway, "/ws?space=slow-stream", door.tokens["cat"], receive_buffer=4096
+    )
+    with slow:
+        await ann.until("system/presence", lambda said: said["payload"]["participant"]["id"] == "cat")
+        await ann.say("stream/request", {"direction": "upload"})
+        stream = (await ann.until("stream/open"))["payload"]["stream_id"]
+        frame = f"#{stream}#".encode() + bytes(256 * KIB)
+        for _ in range(100):
+            await ann.connection.send(frame)
+        last = await ann.say("chat", {"text": "done"})
+
+        def read() -> tuple[int, int, bool]:
+            frames, dropped, has_last = 0, 0, False
+            while not (has_last and dropped):
+                first, data = slow.receive()
+                said = json.loads(data) if first == 0x81 else {}
+                frames += first == 0x82
+                has_last |= said.get("id") == last
+                if said.get("kind") == "system/error":
+                    assert said["payload"]["error"] == "frames_dropped"
+                    assert said["payload"]["stream_id"] == stream
+                    dropped += said["payload"]["dropped"]
+            return frames, dropped, has_last
+
+        frames, dropped, _ = await asyncio.to_thread(read)
+        assert frames + dropped == 100
+        slow.send_text(json.dumps(envelope("cat", "chat", {"text": "still here"})))
+        await ann.until("chat", lambda said: said["from"] == "cat")
 
 
 async def test_a_replay_larger_than_the_outbox_is_not_taken_for_slow_reading(bounded_door: Door) -> None:

@@ -199,21 +199,31 @@ async def test_a_second_connection_of_the_inviter_is_not_told_the_token(door: Do
 
 
 async def test_an_invitation_over_http_answers_with_the_token(door: Door) -> None:  # design 3.16
-    ann = await door.join("ann")
     payload = {"participant_id": "dan", "initial_capabilities": [{"kind": "chat"}]}
     answer = await door.post("ann", {"kind": "space/invite", "payload": payload})
     assert answer.status == 200
     token = answer.json["reply"]["payload"]["token"]
+    assert answer.json["token"] == token
     secrets_used.add(token)
     await door.join("dan", token=token)
-    await ann.until("space/invite")
-    assert not any(token in str(message) for message in ann.raw)
+
+
+async def test_an_invitation_over_http_is_acknowledged_on_the_connections_of_the_inviter_alone(
+    door: Door,
+) -> None:
+    ann, bob = await door.meet("ann", "bob")
+    answer = await door.post("ann", {"kind": "space/invite", "payload": {"participant_id": "dan"}})
+    secrets_used.add(answer.json["token"])
+    ack = await ann.until("space/invite-ack")
+    assert (ack["correlation_id"], ack["payload"]["token"]) == ([answer.json["id"]], answer.json["token"])
+    await bob.since_now()
+    assert not any(answer.json["token"] in str(message) for message in bob.raw)
 
 
 @pytest.mark.parametrize(
     ("payload", "code"),
     [
-        ({"participant_id": "cat"}, "participant_exists"),
+        ({"participant_id": "cat"}, "already_exists"),
         ({"participant_id": "gateway"}, "invalid_payload"),
         ({"participant_id": "system"}, "invalid_payload"),
         ({"participant_id": "a:b"}, "invalid_payload"),

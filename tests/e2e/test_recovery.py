@@ -66,7 +66,7 @@ async def test_a_damaged_journal_is_said_at_the_start_and_what_is_left_of_it_is_
         async with Door(gateway, tokens, "demo") as door:
             ann = await door.join("ann")
             said = [await ann.say("chat", {"text": f"{n}" * 4000}) for n in range(8)]
-    file = tmp_path / ".mew" / "journal" / "demo" / "entries.db"
+    file = tmp_path / ".mew" / "journal" / "journal.db"
     content = file.read_bytes()
     file.write_bytes(content.replace(b"5" * 1000, b"6" * 1000, 1))
     with run_gateway(tmp_path, config) as gateway:
@@ -77,8 +77,8 @@ async def test_a_damaged_journal_is_said_at_the_start_and_what_is_left_of_it_is_
             assert [one["id"] for one in answer.json["envelopes"]] == said[:5]
     line = gateway.wait_for("is damaged")
     assert str(file) in line
-    assert "entries.db.damaged-1" in line
-    assert (file.parent / "entries.db.damaged-1").exists()
+    assert "journal.db.damaged-1" in line
+    assert (file.parent / "journal.db.damaged-1").exists()
 
 
 def test_a_second_gateway_with_the_same_journal_does_not_start(

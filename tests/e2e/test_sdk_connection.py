@@ -175,7 +175,7 @@ async def test_what_one_may_not_do_is_not_tried(door: Door) -> None:
     ann = await door.join("ann")
     async with joined(door, "cat") as cat:
         with pytest.raises(mew.Refused, match="nothing was sent") as refused:
-            await cat.call("ann", "write_file", path="x")
+            await cat.call("ann", "write_file", {"path": "x"})
         assert refused.value.why == "capability_violation"
         with_errors = cat.envelopes("system/error")
         await cat.chat("still here")

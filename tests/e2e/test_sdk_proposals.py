@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -50,7 +51,7 @@ async def test_who_may_not_ask_proposes_the_very_same(door: Door) -> None:
     """§3.2 MUST: "restricted capabilities MUST use proposals"; they "typically don't include `correlation_id`"."""
     ann = await door.join("ann")
     async with serving(door, files()), joined(door, "bot") as bot, asyncio.TaskGroup() as tasks:
-        call = tasks.create_task(bot.call("bob", "write_file", path="a.txt", text="hi"))
+        call = tasks.create_task(bot.call("bob", "write_file", {"path": "a.txt", "text": "hi"}))
         proposal = await ann.until("mcp/proposal")
         assert proposal["payload"] == WRITE
         assert (proposal["from"], proposal["to"], "correlation_id" in proposal) == ("bot", ["bob"], False)
@@ -112,7 +113,7 @@ async def test_nobody_else_withdraws_a_proposal(door: Door) -> None:
         with pytest.raises(mew.Refused) as refused:
             await bob.send("mcp/withdraw", {"reason": "other"}, correlation_id=proposal.id)
         assert refused.value.why == "not_proposer"
-        assert bot.book[proposal.id].is_open
+        assert bot.book[proposal.id].is_open(datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ async def test_a_rejection_ends_it_at_once_whatever_its_reason(door: Door, paylo
         async with asyncio.timeout(WAIT_S):
             outcome = await proposal
     assert isinstance(outcome, mew.Rejected)
-    assert (outcome.by, outcome.reason) == ("ann", payload.get("reason"))
+    assert (outcome.by, outcome.reason) == ("ann", payload.get("reason") or None)
 
 
 async def test_an_explanation_is_found_with_the_rejection_when_it_comes(door: Door) -> None:
@@ -199,7 +200,7 @@ async def test_an_approval_is_the_request_that_was_proposed_and_names_it(door: D
         request = await ann.until("mcp/request", is_call)
         assert (request["from"], request["to"], request["correlation_id"]) == ("bob", ["ann"], [proposed])
         number = request["payload"].pop("id")
-        assert request["payload"] == {"jsonrpc": "2.0", **WRITE}
+        assert request["payload"] == {"jsonrpc": "2.0", "via": "sdk", **WRITE}
         result = {"content": [{"type": "text", "text": "written"}]}
         answer = {"jsonrpc": "2.0", "id": number, "result": result}
         await ann.say("mcp/response", answer, to=["bob"], correlation_id=[request["id"]])
@@ -226,8 +227,8 @@ async def test_an_edited_approval_sends_what_the_reviewer_changed(door: Door) ->
         assert review.record.fulfilment.edited
 
 
-async def test_a_rejection_names_the_proposal_at_once_and_is_explained_afterwards(door: Door) -> None:
-    """§3.3.2 MUST: "`correlation_id` MUST reference the proposal being rejected"; §3.3.3: the reject comes first."""
+async def test_a_rejection_names_the_proposal_and_carries_its_words(door: Door) -> None:
+    """§3.3.2 MUST: "`correlation_id` MUST reference the proposal being rejected"; design §3.20."""
     bot = await door.join("bot")
     async with joined(door) as bob:
         reviews = bob.proposals()
@@ -235,10 +236,11 @@ async def test_a_rejection_names_the_proposal_at_once_and_is_explained_afterward
         await (await following(reviews)).reject("unsafe", "That file is read by others.")
         rejected = await bot.until("mcp/reject")
         assert (rejected["to"], rejected["correlation_id"]) == (["bot"], [proposed])
-        assert rejected["payload"] == {"reason": "unsafe"}
-        said = await bot.until("chat")
-        assert (said["to"], said["correlation_id"]) == (["bot"], [rejected["id"]])
-        assert said["payload"]["text"] == "That file is read by others."
+        assert rejected["payload"] == {
+            "reason": "unsafe",
+            "message": "That file is read by others.",
+            "via": "sdk",
+        }
 
 
 async def test_what_was_withdrawn_or_approved_is_not_approved_again(door: Door) -> None:

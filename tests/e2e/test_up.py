@@ -176,7 +176,7 @@ def test_a_taken_port_is_one_sentence(home: Home) -> None:
 
 def test_a_file_that_is_wrong_is_one_sentence(home: Home) -> None:
     home.write("  bot: {command: bot, depends_on: [cat]}\n")
-    said = home.mew("up", "-d")
+    said = home.mew("up", "-d", "--port", "0")
     assert said.returncode == 2
     assert said.stderr.startswith("mew up: ")
     assert "space.yaml:3: participants.bot.depends_on: cat: not started by this file" in said.stderr

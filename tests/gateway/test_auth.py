@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.gateway.auth import AuthUnavailable, Chain, Identity, StaticTokens, Throttle, TokenSource
+from mew.gateway.auth import Identity, StaticTokens, Throttle, TokenSource
 from mew.gateway.tokens import TokenTable, hash_token
 from mew.protocol.envelope import ParticipantId
 
@@ -17,30 +17,11 @@ def static(token: str, participant: str, space: str = "s") -> StaticTokens:
     return StaticTokens({space: TokenTable({hash_token(token): ParticipantId(participant)})})
 
 
-class Unreachable:
-    async def identify(self, token: str, space: str) -> Identity | None:
-        raise AuthUnavailable("out of reach")
-
-
-async def test_a_configured_token_says_who_one_is_in_its_space_only() -> None:
+def test_a_configured_token_says_who_one_is_in_its_space_only() -> None:
     tokens = static("t", "ann")
-    assert await tokens.identify("t", "s") == ANN
-    assert await tokens.identify("T", "s") is None
-    assert await tokens.identify("t", "other") is None
-
-
-async def test_a_chain_asks_until_one_knows_the_token() -> None:
-    chain = Chain(static("t", "ann"), static("u", "bob"))
-    assert await chain.identify("t", "s") == ANN
-    assert await chain.identify("u", "s") == Identity(ParticipantId("bob"), None, TokenSource.CONFIGURED)
-    assert await chain.identify("v", "s") is None
-
-
-async def test_one_that_cannot_be_reached_does_not_hide_what_another_knows() -> None:
-    chain = Chain(Unreachable(), static("t", "ann"))
-    assert await chain.identify("t", "s") == ANN
-    with pytest.raises(AuthUnavailable):
-        await chain.identify("u", "s")
+    assert tokens.identify(hash_token("t"), "s") == ANN
+    assert tokens.identify(hash_token("T"), "s") is None
+    assert tokens.identify(hash_token("t"), "other") is None
 
 
 def delays(throttle: Throttle, address: str, attempts: int) -> list[float]:
@@ -58,7 +39,7 @@ def test_failures_are_forgotten_after_a_minute_without_one() -> None:
     assert throttle.failed("192.0.2.1", 126.9) == 0
 
 
-def test_so_many_answers_wait_for_an_address_and_no_more() -> None:
+def test_delayed_answers_are_bounded_for_each_address_and_for_all() -> None:
     throttle = Throttle()
     with ExitStack() as waiting:
         for _ in range(Throttle.WAITING_MAX):
@@ -66,6 +47,9 @@ def test_so_many_answers_wait_for_an_address_and_no_more() -> None:
             waiting.enter_context(throttle.waiting("192.0.2.1"))
         assert throttle.is_full("::ffff:192.0.2.1")
         assert not throttle.is_full("192.0.2.2")
+        for number in range(Throttle.WAITING_MAX_ALL - Throttle.WAITING_MAX):
+            waiting.enter_context(throttle.waiting(f"10.0.{number >> 8}.{number & 255}"))
+        assert throttle.is_full("192.0.2.2")
     assert not throttle.is_full("192.0.2.1")
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from mew.gateway.config import KEYS, Config, ConfigError, load_config
 from mew.gateway.settings import Delivery, JournalConfig, Limits, ServerConfig, SmtpSecurity
-from mew.log.base import Keep
-from mew.log.database import Durability
+from mew.journal.database import Durability
+from mew.journal.port import RetentionPolicy
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
@@ -283,14 +283,14 @@ def test_the_key_that_signs_is_a_file_beside_the_configuration(load: Load, tmp_p
 @pytest.mark.parametrize(
     ("written", "keep"),
     [
-        ("{}", Keep()),
-        ("{keep_days: 30}", Keep(age=timedelta(days=30))),
-        ("{keep_days: 0.5, keep_entries: 1000}", Keep(age=timedelta(hours=12), entries=1000)),
-        ("{keep_bytes: 10GiB}", Keep(bytes=10 << 30)),
-        ("{keep_bytes: 10737418240}", Keep(bytes=10 << 30)),
+        ("{}", RetentionPolicy()),
+        ("{keep_days: 30}", RetentionPolicy(age=timedelta(days=30))),
+        ("{keep_days: 0.5, keep_entries: 1000}", RetentionPolicy(age=timedelta(hours=12), entries=1000)),
+        ("{keep_bytes: 10GiB}", RetentionPolicy(bytes=10 << 30)),
+        ("{keep_bytes: 10737418240}", RetentionPolicy(bytes=10 << 30)),
     ],
 )
-def test_a_journal_keeps_what_the_file_says(load: Load, written: str, keep: Keep) -> None:
+def test_a_journal_keeps_what_the_file_says(load: Load, written: str, keep: RetentionPolicy) -> None:
     journal = load(f"{{space: {{id: s}}, journal: {written}}}").journal
     assert journal is not None
     assert journal.keep == keep
@@ -330,7 +330,7 @@ WRONG = {
     "no id": ("space:\n  name: x\n", "space.yaml:1: space: expected an 'id', has none"),
     "id that is a path": (
         "space:\n  id: ../up\n",
-        "space.yaml:2: space.id: expected letters, digits and ._@- (up to 128), is another text",
+        "space.yaml:2: space.id: expected up to 128 characters without '/' and control characters",
     ),
     "id that is a number": (
         "space:\n  id: 12\n",
@@ -372,6 +372,10 @@ WRONG = {
         "space: {id: s}\nparticipants:\n  gateway: {}\n",
         "space.yaml:3: participants.gateway: expected an id of letters, digits and ._@- (up to 128,"
         " a letter or digit first), other than 'system' and 'gateway'",
+    ),
+    "participants that look alike": (
+        "space: {id: s}\nparticipants:\n  bill: {}\n  bi1l: {}\n",
+        "space.yaml:4: participants.bi1l: 'bi1l' is easily taken for 'bill': choose another id for one of them",
     ),
     "participants that are a list": (
         "space: {id: s}\nparticipants: [ann]\n",
@@ -589,3 +593,36 @@ def test_every_key_is_documented(section: str, keys: frozenset[str]) -> None:
     assert found, f"configuration.md has no heading {heading}"
     documented = set(re.findall(r"^\| `([a-z_]+)`", rest.partition("\n## ")[0], re.MULTILINE))
     assert documented == keys
+
+
+def test_the_section_autopilot_adds_a_participant_that_mew_up_starts(tmp_path: Path) -> None:
+    file = tmp_path / "space.yaml"
+    file.write_text("space: {id: desk}\nautopilot: {mode: suggest}\n")
+    participant = load_config(file, {}).spaces["desk"].participants[ParticipantId("autopilot")]
+    assert participant.launch["command"].value == "mew"
+    assert [node.value for node in participant.launch["args"].items()] == [
+        "autopilot",
+        "--config",
+        "space.yaml",
+    ]
+    assert participant.capabilities is not None
+    assert not any(held.fits("autopilot/ratify", (), dict) for held in participant.capabilities)
+
+
+def test_what_the_file_says_of_the_autopilot_stays(tmp_path: Path) -> None:
+    file = tmp_path / "space.yaml"
+    file.write_text(
+        "space: {id: desk}\nautopilot: {mode: act}\n"
+        "participants: {autopilot: {capabilities: ['mcp/request:tools/call:read_*']}}\n"
+    )
+    participant = load_config(file, {}).spaces["desk"].participants[ParticipantId("autopilot")]
+    assert participant.capabilities is not None
+    assert len(participant.capabilities) == 1
+    assert participant.launch["command"].value == "mew"
+
+
+def test_an_unknown_key_of_the_autopilot_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "space.yaml"
+    file.write_text("space: {id: desk}\nautopilot:\n  nevr: []\n")
+    with pytest.raises(ConfigError, match=r"space.yaml:3: .*did you mean 'never'"):
+        load_config(file, {})

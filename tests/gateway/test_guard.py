@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,14 +11,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from mew.gateway.auth import AuthUnavailable, Identity, StaticTokens, Throttle, TokenSource
+from mew.gateway.auth import AuthUnavailable, Claims, Identity, StaticTokens, Throttle, TokenSource
 from mew.gateway.config import load_config
 from mew.gateway.guard import Denied, Guard, token_of
 from mew.gateway.node import Node
-from mew.gateway.ports import Accepted
+from mew.gateway.room.ports import Accepted
 from mew.gateway.sessions import Sessions
 from mew.gateway.settings import ServerConfig
 from mew.gateway.tokens import load_tokens
+from mew.journal.memory import MemoryStorage
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
@@ -41,10 +42,10 @@ def knock(host: str = "127.0.0.1:8080", remote: str | None = None, **headers: st
 async def guard(tmp_path: Path) -> AsyncIterator[Guard]:
     (tmp_path / "space.yaml").write_text(FILE)
     config = load_config(tmp_path / "space.yaml", {})
-    async with Node(config, "ws://127.0.0.1:8080") as node:
+    async with Node(config, "ws://127.0.0.1:8080", MemoryStorage()) as node:
         tokens = StaticTokens(load_tokens(config, {}).tables)
         sessions = Sessions(None, node.now)
-        yield Guard(node.rooms, tokens, config.server, configured=tokens, sessions=sessions)
+        yield Guard(node.rooms, config.server, configured=tokens, sessions=sessions)
 
 
 def server(guard: Guard, **settings: object) -> Guard:
@@ -112,26 +113,41 @@ async def test_where_a_token_opens_something_is_found_without_naming_a_space(gua
     assert caught.value.status == 401
 
 
-async def test_who_the_authenticator_alone_knows_is_introduced_to_the_space(guard: Guard) -> None:
-    class Issuer:
-        async def identify(self, token: str, space: str) -> Identity | None:
-            return Identity(ParticipantId("eve"), (Capability.parse("mcp/proposal"),), TokenSource.JWT)
+class Issuer:
+    """Signs tokens of the form `WHO.signed`; counts how many it verified."""
 
+    def __init__(self) -> None:
+        self.verified: list[str] = []
+
+    def is_candidate(self, token: str) -> bool:
+        return "." in token
+
+    async def verify(self, token: str) -> Claims | None:
+        self.verified.append(token)
+        who, _, signature = token.partition(".")
+        return {"sub": who} if signature == "signed" else None
+
+    def identity(self, claims: Claims, space: str) -> Identity | None:
+        return Identity(ParticipantId(claims["sub"]), (Capability.parse("mcp/proposal"),), TokenSource.JWT)
+
+
+async def test_who_the_authenticator_alone_knows_is_introduced_to_the_space(guard: Guard) -> None:
     guard.authenticator = Issuer()
-    admission = await guard.admit(knock(), "a.b.c", "demo")
+    admission = await guard.admit(knock(), "eve.signed", "demo")
     room, eve = admission.room, ParticipantId("eve")
     proposed = b'{"protocol": "mew/v0.4", "id": "e1", "from": "eve", "kind": "mcp/proposal"}'
-    assert isinstance(await room.inject(eve, proposed), Accepted)
+    assert isinstance(await room.post(eve, proposed), Accepted)
     assert "mcp/proposal" in [one.source["kind"] for one in room.space.held(eve)]
 
 
 async def test_when_tokens_cannot_be_checked_now_one_may_try_again_later(guard: Guard) -> None:
-    class Unreachable:
-        async def identify(self, token: str, space: str) -> Identity | None:
+    class Unreachable(Issuer):
+        async def verify(self, token: str) -> Claims | None:
             raise AuthUnavailable("out of reach")
 
     guard.authenticator = Unreachable()
     assert await denied(guard, "a.b.c", "demo") == (503, "auth_unavailable")
+    assert (await guard.admit(knock(), "ann-token", "demo")).who == "ann"
 
 
 async def test_after_several_failures_an_address_waits_and_another_does_not(guard: Guard) -> None:
@@ -149,37 +165,50 @@ async def test_after_several_failures_an_address_waits_and_another_does_not(guar
     assert await attempt("ann-token", "192.0.2.2") < 0.2
 
 
-async def test_parallel_guesses_are_counted_at_once_and_soon_not_looked_at(guard: Guard) -> None:
-    asked: list[str] = []
+async def attempt(guard: Guard, token: str) -> str:
+    """Who is admitted with this token, or the code of the refusal."""
+    try:
+        return (await guard.admit(knock(remote="192.0.2.1"), token, "demo")).who
+    except Denied as denied:
+        return denied.code
 
-    class Recording:
-        async def identify(self, token: str, space: str) -> Identity | None:
-            asked.append(token)
-            known = {"old": "ann", "new": "bob"}.get(token)
-            return None if known is None else Identity(ParticipantId(known), None, TokenSource.CONFIGURED)
 
-    async def attempt(token: str, remote: str = "192.0.2.1") -> str:
-        try:
-            return (await guard.admit(knock(remote=remote), token, "demo")).who
-        except Denied as denied:
-            return denied.code if denied.retry_after_s is None else f"{denied.status} {denied.code}"
-
-    guard.authenticator = Recording()
-    assert await attempt("old") == "ann"
-    guesses = [asyncio.ensure_future(attempt(f"guess-{n}")) for n in range(100)]
+@asynccontextmanager
+async def guessing(guard: Guard, *guesses: str) -> AsyncIterator[list[str]]:
+    """While each of these guesses waits for its answer; the codes of those that were answered at once."""
+    attempts = [asyncio.ensure_future(attempt(guard, guess)) for guess in guesses]
     await asyncio.sleep(0)
-    checked = 1 + Throttle.FREE + Throttle.WAITING_MAX
-    assert len(asked) == checked
-    told = [guess.result() for guess in guesses if guess.done()]
-    assert told == ["bad_token"] * Throttle.FREE + ["429 too_many_attempts"] * (101 - checked)
-    assert await attempt("new") == "429 too_many_attempts"  # nobody can know that it is no guess
-    assert await attempt("old") == "ann"
-    assert await attempt("new", remote="192.0.2.2") == "bob"
-    assert await attempt("new") == "bob"
-    for guess in guesses:
-        guess.cancel()
-    await asyncio.wait(guesses)
-    assert await attempt("new", remote="192.0.2.1") == "bob"
+    yield [one.result() for one in attempts if one.done()]
+    for one in attempts:
+        one.cancel()
+    await asyncio.wait(attempts)
+
+
+async def test_a_token_never_seen_before_gets_in_while_others_guess_from_its_address(guard: Guard) -> None:
+    async with guessing(guard, *(f"guess-{n}" for n in range(64))) as told:
+        delayed = Throttle.WAITING_MAX
+        assert told == ["bad_token"] * Throttle.FREE + ["too_many_attempts"] * (64 - Throttle.FREE - delayed)
+        assert await attempt(guard, "ann-token") == "ann"
+        assert await attempt(guard, "bob-token") == "bob"
+
+
+async def test_wrong_signatures_are_checked_at_a_bounded_rate_and_lock_out_no_other_token(
+    guard: Guard,
+) -> None:
+    issuer = guard.authenticator = Issuer()
+    assert await attempt(guard, "eve.signed") == "eve"
+    async with guessing(guard, *(f"guess-{n}.forged" for n in range(500))):
+        assert 100 <= len(issuer.verified) < 250
+        assert await attempt(guard, "eve.signed") == "eve"
+        assert await attempt(guard, "ann-token") == "ann"
+
+
+async def test_a_signature_is_checked_once_for_all_spaces(guard: Guard) -> None:
+    issuer = guard.authenticator = Issuer()
+    assert [one.room.id for one in await guard.admit_anywhere(knock(), "eve.signed")] == ["demo", "other"]
+    with pytest.raises(Denied):
+        await guard.admit_anywhere(knock(), "eve.forged")
+    assert issuer.verified == ["eve.signed", "eve.forged"]
 
 
 async def test_a_right_token_does_not_make_those_after_wrong_ones_cheap(guard: Guard) -> None:
@@ -256,3 +285,12 @@ def test_only_trusted_proxies_say_where_a_request_comes_from(
     server(guard, trusted_proxies=(ip_network("10.0.0.0/8"),))
     headers = {} if forwarded is None else {"X_Forwarded_For": forwarded}
     assert guard.address(knock(remote=remote, **headers)) == address
+
+
+async def test_a_jwt_cannot_bring_in_a_look_alike_of_somebody_who_is_there(guard: Guard) -> None:
+    guard.authenticator = Issuer()
+    admission = await guard.admit(knock(), "eve.signed", "demo")
+    await admission.room.post(admission.who, b"{}")  # by then, the space knows her
+    with pytest.raises(Denied, match="'Eve' is easily taken for 'eve'") as caught:
+        await guard.admit(knock(), "Eve.signed", "demo")
+    assert (caught.value.status, caught.value.code) == (403, "similar_id")

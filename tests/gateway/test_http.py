@@ -8,7 +8,7 @@ import pytest
 from tests.gateway.served import SPACE_YAML, Answer, Caller, Serve, Served
 
 from mew.gateway.problems import STATUS
-from mew.log.base import LogUnavailable
+from mew.journal.port import JournalUnavailable
 from mew.protocol.errors import Refusal
 
 FULL = {
@@ -118,7 +118,7 @@ async def test_the_same_capability_rules_hold_as_on_a_connection(served: Served)
             "unknown_participant",
         ),
         ({"kind": "stream/close", "payload": {"stream_id": "no"}}, 404, "unknown_stream"),
-        ({"kind": "space/invite", "payload": {"participant_id": "bot"}}, 409, "participant_exists"),
+        ({"kind": "space/invite", "payload": {"participant_id": "bot"}}, 409, "already_exists"),
     ],
 )
 async def test_a_refusal_has_its_code_and_its_status(
@@ -206,6 +206,16 @@ async def test_bodies_under_way_are_bounded_for_each_participant(serve: Serve) -
     assert (await served.ann.send({"kind": "chat"})).status == 200
 
 
+async def test_bytes_have_a_rate_too_and_a_post_beyond_it_is_told_when_to_come_back(serve: Serve) -> None:
+    served = await serve(more="limits: {bytes_per_second: 64KiB, bytes_burst: 64KiB}\n")
+    large = {"kind": "chat", "payload": {"text": "x" * 200_000}}
+    assert (await served.ann.send(large)).status == 200
+    answer = await served.ann.send({"kind": "chat"})
+    assert is_problem(answer, 429, "rate_limited")
+    assert 0 < answer.json["retry_after_s"] < 3
+    assert (await served.bot.send({"kind": "chat"})).status == 200
+
+
 @pytest.mark.slow
 async def test_asking_where_a_token_is_good_has_a_rate_too(served: Served) -> None:
     answers = await asyncio.gather(*(served.ann.get("/spaces") for _ in range(400)))
@@ -226,16 +236,27 @@ async def test_an_envelope_has_a_limit_however_it_travels(serve: Serve) -> None:
 
     path = "/participants/ann/messages"
     assert is_problem(await served.ann.ask("POST", path, data=in_chunks()), 413, "too_large")
-    zipped = {"data": gzip.compress(large), "headers": {"Content-Encoding": "gzip"}}
-    assert is_problem(await served.ann.ask("POST", path, **zipped), 413, "too_large")
     fits_until_completed = b'{"kind":"chat","payload":{"text":"' + b"x" * 2000 + b'"}}'
     assert is_problem(await served.ann.send(fits_until_completed), 413, "too_large")
 
 
-async def test_a_body_that_is_not_encoded_as_it_says_is_malformed(served: Served) -> None:
-    broken = {"data": b"not zipped", "headers": {"Content-Encoding": "gzip"}}
-    answer = await served.ann.ask("POST", "/participants/ann/messages", **broken)
-    assert is_problem(answer, 400, "malformed")
+@pytest.mark.parametrize("path", ["/participants/ann/messages", "/sessions", "/nowhere"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "identity, gzip"])
+async def test_nothing_is_unpacked_for_anyone(served: Served, path: str, coding: str) -> None:
+    zipped = {"data": gzip.compress(bytes(1 << 20)), "headers": {"Content-Encoding": coding}}
+    assert is_problem(await served.nobody.ask("POST", path, **zipped), 415, "unsupported_encoding")
+    assert is_problem(await served.ann.ask("POST", path, **zipped), 415, "unsupported_encoding")
+
+
+async def test_a_refused_encoding_is_told_before_any_of_the_body_came(served: Served) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(served.gateway.url.rpartition(":")[2]))
+    writer.write(
+        b"POST /participants/ann/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t-ann\r\n"
+        b"Content-Encoding: gzip\r\nContent-Length: 1000000\r\n\r\n"
+    )
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 415 ")
+    writer.close()
 
 
 async def test_what_the_gateway_answers_comes_with_the_response(served: Served) -> None:
@@ -497,28 +518,25 @@ async def test_participants_are_listed_connected_or_not(served: Served) -> None:
 async def test_proposals_are_listed_with_what_became_of_them(served: Served) -> None:
     asked = {"method": "tools/call", "params": {"name": "write_file"}}
     left, done, refused = [await served.bot.say("mcp/proposal", to=["ann"], payload=asked) for _ in range(3)]
-    request = await served.ann.say("mcp/request", correlation_id=[done], payload=asked)
-    no = await served.eve.say("mcp/reject", correlation_id=[refused], payload={"reason": "unsafe"})
+    request = await served.ann.say("mcp/request", to=["ann"], correlation_id=[done], payload=asked)
+    no = {"reason": "unsafe", "message": "Not there, please."}
+    await served.eve.say("mcp/reject", correlation_id=[refused], payload=no)
+    other = {"method": "tools/call", "params": {"name": "harmless"}}
+    unrelated = await served.ann.say("mcp/request", to=["ann"], correlation_id=[left], payload=other)
     listed = (await served.eve.get("/spaces/demo/proposals")).json["proposals"]
     assert [(p["id"], p["status"]) for p in listed] == [
         (left, "open"),
-        (done, "fulfilled"),
-        (refused, "rejected"),
+        (done, "approved"),
+        (refused, "open"),
     ]
-    assert listed[0] == {
-        "id": left,
-        "proposer": "bot",
-        "at": listed[0]["at"],
-        "status": "open",
-        "to": ["ann"],
-        "fulfilments": [],
-        "rejections": [],
-        "withdrawals": [],
-        **asked,
-    }
-    assert listed[1]["fulfilments"] == [{"id": request, "by": "ann"}]
-    assert listed[2]["rejections"] == [{"id": no, "by": "eve", "reason": "unsafe"}]
-    assert ids(await served.eve.get("/spaces/demo/proposals", status="open"), "proposals") == [left]
+    assert (listed[0]["proposer"], listed[0]["to"], listed[0]["tool"]) == ("bot", ["ann"], "write_file")
+    assert (listed[0]["method"], listed[0]["params"]) == (asked["method"], asked["params"])
+    assert [sent["id"] for sent in listed[0]["unrelated"]] == [unrelated]
+    assert [(sent["id"], sent["by"]) for sent in listed[1]["fulfilments"]] == [(request, "ann")]
+    (rejection,) = listed[2]["rejections"]
+    assert (rejection["by"], rejection["reason"], rejection["message"]) == ("eve", *no.values())
+    waiting = await served.eve.get("/spaces/demo/proposals", status="open")
+    assert ids(waiting, "proposals") == [left, refused]
     assert ids(await served.eve.get("/spaces/demo/proposals", limit=1), "proposals") == [refused]
     assert is_problem(await served.eve.get("/spaces/demo/proposals", status="lost"), 400, "invalid_query")
 
@@ -555,7 +573,7 @@ async def test_the_gateway_says_what_it_is_and_that_it_runs(served: Served) -> N
 
 async def test_a_gateway_is_not_ready_while_a_space_has_failed_or_it_stops(served: Served) -> None:
     node = served.gateway._node
-    node.failed["demo"] = "LogUnavailable"
+    node.failed["demo"] = "JournalUnavailable"
     answer = await served.nobody.get("/ready")
     assert is_problem(answer, 503, "unavailable")
     assert "demo" in answer.json["detail"]
@@ -565,12 +583,20 @@ async def test_a_gateway_is_not_ready_while_a_space_has_failed_or_it_stops(serve
     assert is_problem(await served.nobody.get("/ready"), 503, "unavailable")
 
 
-async def test_a_space_that_has_closed_takes_no_more_and_says_so(served: Served) -> None:
+async def test_a_space_that_has_closed_takes_no_more_and_tells_nothing_that_may_not_be_committed(
+    served: Served,
+) -> None:
+    await served.ann.say()
     served.gateway._node.rooms["demo"].close()
-    answer = await served.ann.send({"kind": "chat"})
-    assert is_problem(answer, 503, "unavailable")
-    assert "Retry-After" in answer.headers
-    assert ids(await served.ann.messages(wait_s=5)) == []
+    for answer in (
+        await served.ann.send({"kind": "chat"}),
+        await served.ann.messages(wait_s=5),
+        await served.ann.get("/spaces/demo/envelopes"),
+        await served.ann.get("/spaces/demo/proposals"),
+        await served.ann.get("/spaces/demo/participants"),
+    ):
+        assert is_problem(answer, 503, "unavailable")
+        assert "Retry-After" in answer.headers
 
 
 async def test_what_there_is_not_is_a_problem_too(served: Served) -> None:
@@ -596,10 +622,10 @@ async def test_a_bug_is_logged_and_tells_the_outside_nothing(
 async def test_a_log_that_breaks_under_an_envelope_leaves_its_fate_open(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def inject(*_: object) -> None:
-        raise LogUnavailable("gone")
+    async def post(*_: object) -> None:
+        raise JournalUnavailable("gone")
 
-    monkeypatch.setattr(served.gateway._node.rooms["demo"], "inject", inject)
+    monkeypatch.setattr(served.gateway._node.rooms["demo"], "post", post)
     answer = await served.ann.send({"kind": "chat"})
     assert is_problem(answer, 503, "unavailable")
     assert "may or may not" in answer.json["detail"]

@@ -89,13 +89,18 @@ def config(tmp_path: Path) -> JwtConfig:
 ANN = Identity(ParticipantId("ann"), None, TokenSource.JWT)
 
 
+async def identified(verifier: JwtVerifier, token: str, space: str) -> Identity | None:
+    claims = await verifier.verify(token)
+    return None if claims is None else verifier.identity(claims, space)
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 async def test_a_token_signed_with_a_key_of_the_issuer_says_who_one_is(
     config: JwtConfig, algorithm: str
 ) -> None:
     assert isinstance(config.jwks, Path)
     config.jwks.write_text(key_set(public_key("k", algorithm)))
-    assert await JwtVerifier(config).identify(signed(algorithm=algorithm), "s") == ANN
+    assert await identified(JwtVerifier(config), signed(algorithm=algorithm), "s") == ANN
 
 
 @pytest.mark.parametrize(
@@ -119,24 +124,24 @@ async def test_a_token_signed_with_a_key_of_the_issuer_says_who_one_is(
     ids=str,
 )
 async def test_a_token_with_wrong_claims_is_refused(config: JwtConfig, claims: dict[str, Any]) -> None:
-    assert await JwtVerifier(config).identify(signed(claims), "s") is None
+    assert await identified(JwtVerifier(config), signed(claims), "s") is None
 
 
 async def test_clocks_may_differ_by_the_leeway(config: JwtConfig) -> None:
     now = int(time.time())
     verifier = JwtVerifier(config)
-    assert await verifier.identify(signed({"exp": now - 15, "nbf": now + 15}), "s") == ANN
-    assert await JwtVerifier(replace(config, leeway_s=0)).identify(signed({"exp": now - 15}), "s") is None
+    assert await identified(verifier, signed({"exp": now - 15, "nbf": now + 15}), "s") == ANN
+    assert await identified(JwtVerifier(replace(config, leeway_s=0)), signed({"exp": now - 15}), "s") is None
 
 
 async def test_a_token_signed_with_another_key_is_refused(config: JwtConfig) -> None:
-    assert await JwtVerifier(config).identify(signed(number=1), "s") is None
+    assert await identified(JwtVerifier(config), signed(number=1), "s") is None
 
 
 async def test_a_token_without_a_signature_is_refused(config: JwtConfig) -> None:
     claims = jwt.decode(signed(), options={"verify_signature": False})
     unsigned = jwt.encode(claims, "", algorithm="none", headers={"kid": "k"})
-    assert await JwtVerifier(config).identify(unsigned, "s") is None
+    assert await identified(JwtVerifier(config), unsigned, "s") is None
 
 
 async def test_a_token_signed_with_a_public_key_as_secret_is_refused(config: JwtConfig) -> None:
@@ -147,19 +152,19 @@ async def test_a_token_signed_with_a_public_key_as_secret_is_refused(config: Jwt
     symmetric = {"kty": "oct", "kid": "k", "k": urlsafe_b64encode(secret.encode()).decode().rstrip("=")}
     assert isinstance(config.jwks, Path)
     config.jwks.write_text(json.dumps({"keys": [symmetric]}))
-    assert await JwtVerifier(config).identify(forged, "s") is None
+    assert await identified(JwtVerifier(config), forged, "s") is None
 
 
 async def test_a_key_is_good_for_the_algorithm_it_names_only(config: JwtConfig) -> None:
     assert isinstance(config.jwks, Path)
     config.jwks.write_text(key_set(public_key("k", "RS256", alg="RS512")))
-    assert await JwtVerifier(config).identify(signed(algorithm="RS256"), "s") is None
+    assert await identified(JwtVerifier(config), signed(algorithm="RS256"), "s") is None
 
 
 async def test_a_key_for_encryption_signs_nothing(config: JwtConfig) -> None:
     assert isinstance(config.jwks, Path)
     config.jwks.write_text(key_set(public_key("k", use="enc")))
-    assert await JwtVerifier(config).identify(signed(), "s") is None
+    assert await identified(JwtVerifier(config), signed(), "s") is None
 
 
 async def test_a_key_that_is_too_short_is_refused(config: JwtConfig) -> None:
@@ -173,13 +178,13 @@ async def test_a_key_that_is_too_short_is_refused(config: JwtConfig) -> None:
             algorithm="RS256",
             headers={"kid": "k"},
         )
-    assert await JwtVerifier(config).identify(token, "s") is None
+    assert await identified(JwtVerifier(config), token, "s") is None
 
 
 async def test_a_token_that_names_no_key_is_tried_with_all(config: JwtConfig) -> None:
     assert isinstance(config.jwks, Path)
     config.jwks.write_text(key_set(public_key("a", number=1), public_key("b", "RS256"), public_key("c")))
-    assert await JwtVerifier(config).identify(signed(kid=None), "s") == ANN
+    assert await identified(JwtVerifier(config), signed(kid=None), "s") == ANN
 
 
 @pytest.mark.parametrize(
@@ -187,11 +192,11 @@ async def test_a_token_that_names_no_key_is_tried_with_all(config: JwtConfig) ->
 )
 async def test_what_is_no_jwt_is_not_known_and_costs_no_keys(token: str) -> None:
     config = JwtConfig(issuer=ISSUER, audience=("mew",), jwks=Path("/nowhere"))
-    assert await JwtVerifier(config).identify(token, "s") is None
+    assert await identified(JwtVerifier(config), token, "s") is None
 
 
 async def test_a_token_larger_than_16_kib_is_refused(config: JwtConfig) -> None:
-    assert await JwtVerifier(config).identify(signed({"fill": "x" * 16_384}), "s") is None
+    assert await identified(JwtVerifier(config), signed({"fill": "x" * 16_384}), "s") is None
 
 
 async def test_claims_become_participant_and_capabilities(config: JwtConfig) -> None:
@@ -207,7 +212,7 @@ async def test_claims_become_participant_and_capabilities(config: JwtConfig) -> 
     )
 
     async def given(**claims: object) -> tuple[Capability, ...] | None:
-        identity = await verifier.identify(signed({"email": "ann@b.org", **claims}), "s")
+        identity = await identified(verifier, signed({"email": "ann@b.org", **claims}), "s")
         assert identity is not None
         assert identity.participant == "ann@b.org"
         return identity.capabilities
@@ -226,15 +231,15 @@ async def test_claims_become_participant_and_capabilities(config: JwtConfig) -> 
 )
 async def test_a_claim_that_makes_no_sense_refuses(config: JwtConfig, claims: dict[str, Any]) -> None:
     claiming = replace(config, capabilities_claim="mew", profile_claim="roles", profiles={"reader": ()})
-    assert await JwtVerifier(claiming).identify(signed(claims), "s") is None
+    assert await identified(JwtVerifier(claiming), signed(claims), "s") is None
 
 
 async def test_a_token_may_be_for_some_spaces_only(config: JwtConfig) -> None:
     verifier = JwtVerifier(replace(config, space_claim="spaces"))
-    assert await verifier.identify(signed({"spaces": ["s", "t"]}), "s") == ANN
-    assert await verifier.identify(signed({"spaces": "s"}), "s") == ANN
-    assert await verifier.identify(signed({"spaces": ["t"]}), "s") is None
-    assert await verifier.identify(signed(), "s") is None
+    assert await identified(verifier, signed({"spaces": ["s", "t"]}), "s") == ANN
+    assert await identified(verifier, signed({"spaces": "s"}), "s") == ANN
+    assert await identified(verifier, signed({"spaces": ["t"]}), "s") is None
+    assert await identified(verifier, signed(), "s") is None
 
 
 async def test_neither_token_nor_claims_are_logged(
@@ -242,7 +247,7 @@ async def test_neither_token_nor_claims_are_logged(
 ) -> None:
     caplog.set_level("DEBUG")
     token = signed({"sub": "s3cret name", "email": "ann@b.org"})
-    assert await JwtVerifier(config).identify(token, "s") is None
+    assert await identified(JwtVerifier(config), token, "s") is None
     said = logged(caplog)
     assert (said["reason"], said["claim"]) == ("is no participant id", "sub")
     assert not any(part in str(said) for part in (token, "s3cret", "ann@b.org"))
@@ -256,7 +261,7 @@ async def test_of_a_capability_that_makes_no_sense_only_the_claim_is_logged(
 ) -> None:
     caplog.set_level("DEBUG")
     claiming = replace(config, capabilities_claim="mew")
-    assert await JwtVerifier(claiming).identify(signed({"mew": written}), "s") is None
+    assert await identified(JwtVerifier(claiming), signed({"mew": written}), "s") is None
     said = logged(caplog)
     assert (said["msg"], said["claim"]) == ("a JWT was refused", "mew")
     assert "s3cret" not in str(said)
@@ -302,34 +307,34 @@ async def verifier(keys: Keys, clock: Clock) -> AsyncIterator[JwtVerifier]:
 
 async def test_keys_are_fetched_once_and_kept(verifier: JwtVerifier, keys: Keys) -> None:
     for _ in range(3):
-        assert await verifier.identify(signed(), "s") == ANN
+        assert await identified(verifier, signed(), "s") == ANN
     assert keys.asked == 1
 
 
 async def test_an_unknown_key_makes_it_fetch_again_at_most_every_30_seconds(
     verifier: JwtVerifier, keys: Keys, clock: Clock
 ) -> None:
-    assert await verifier.identify(signed(), "s") == ANN
+    assert await identified(verifier, signed(), "s") == ANN
     rotated = signed(number=1, kid="new")
     keys.text = key_set(public_key("k"), public_key("new", number=1))
     clock.now = 29.0
-    assert await verifier.identify(rotated, "s") is None
+    assert await identified(verifier, rotated, "s") is None
     assert keys.asked == 1
     clock.now = 31.0
-    assert await verifier.identify(rotated, "s") == ANN
-    assert await verifier.identify(signed(kid="other"), "s") is None
+    assert await identified(verifier, rotated, "s") == ANN
+    assert await identified(verifier, signed(kid="other"), "s") is None
     assert keys.asked == 2
 
 
 async def test_a_key_taken_out_is_good_for_ten_more_minutes_at_most(
     verifier: JwtVerifier, keys: Keys, clock: Clock
 ) -> None:
-    assert await verifier.identify(signed(), "s") == ANN
+    assert await identified(verifier, signed(), "s") == ANN
     keys.text = key_set(public_key("new", number=1))
     clock.now = 599.0
-    assert await verifier.identify(signed(), "s") == ANN
+    assert await identified(verifier, signed(), "s") == ANN
     clock.now = 600.0
-    assert await verifier.identify(signed(), "s") is None
+    assert await identified(verifier, signed(), "s") is None
 
 
 @pytest.mark.parametrize(
@@ -338,9 +343,9 @@ async def test_a_key_taken_out_is_good_for_ten_more_minutes_at_most(
 async def test_keys_from_before_stay_good_when_no_usable_ones_come(
     verifier: JwtVerifier, keys: Keys, clock: Clock, text: str
 ) -> None:
-    assert await verifier.identify(signed(), "s") == ANN
+    assert await identified(verifier, signed(), "s") == ANN
     keys.text, clock.now = text, 700.0
-    assert await verifier.identify(signed(), "s") == ANN
+    assert await identified(verifier, signed(), "s") == ANN
     assert keys.asked == 2
 
 
@@ -350,25 +355,25 @@ async def test_without_any_keys_nothing_is_known_and_soon_tried_again(
     keys.status = 503
     for _ in range(2):
         with pytest.raises(AuthUnavailable):
-            await verifier.identify(signed(), "s")
+            await identified(verifier, signed(), "s")
     assert keys.asked == 1
     keys.status, clock.now = 200, 2.0
-    assert await verifier.identify(signed(), "s") == ANN
+    assert await identified(verifier, signed(), "s") == ANN
 
 
 async def test_a_redirect_is_not_followed(verifier: JwtVerifier, keys: Keys) -> None:
     keys.status = 302
     with pytest.raises(AuthUnavailable):
-        await verifier.identify(signed(), "s")
+        await identified(verifier, signed(), "s")
 
 
 async def test_a_missing_file_of_keys_is_unavailable(tmp_path: Path) -> None:
     config = JwtConfig(issuer=ISSUER, audience=("mew",), jwks=tmp_path / "none.json")
     with pytest.raises(AuthUnavailable):
-        await JwtVerifier(config).identify(signed(), "s")
+        await identified(JwtVerifier(config), signed(), "s")
 
 
 async def test_nobody_behind_the_url_is_unavailable(unused_tcp_port: int) -> None:
     config = JwtConfig(issuer=ISSUER, audience=("mew",), jwks=f"http://127.0.0.1:{unused_tcp_port}/keys")
     with pytest.raises(AuthUnavailable):
-        await JwtVerifier(config).identify(signed(), "s")
+        await identified(JwtVerifier(config), signed(), "s")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.gateway.served import Answer, Caller, Serve, Served
 
-from mew.gateway.auth import Identity, TokenSource
+from mew.gateway.auth import Claims, Identity, TokenSource
 from mew.gateway.links import Links
 from mew.protocol.envelope import ParticipantId
 
@@ -145,8 +145,14 @@ async def test_a_session_cannot_ask_for_links_and_so_live_for_ever(served: Serve
 class Issuer:
     """Knows one token, as an issuer of JWTs would."""
 
-    async def identify(self, token: str, space: str) -> Identity | None:
-        return Identity(ParticipantId("joe"), (), TokenSource.JWT) if token == "a.jw.t" else None
+    def is_candidate(self, token: str) -> bool:
+        return token == "a.jw.t"
+
+    async def verify(self, token: str) -> Claims | None:
+        return {"sub": "joe"}
+
+    def identity(self, claims: Claims, space: str) -> Identity | None:
+        return Identity(ParticipantId(claims["sub"]), (), TokenSource.JWT)
 
 
 async def test_a_jwt_ends_by_itself_and_nothing_stands_for_it(served: Served) -> None:

@@ -35,7 +35,7 @@ async def opened() -> AsyncIterator[Callable[[Lobby], Awaitable[Open]]]:
             async def answer(request: web.Request) -> web.Response:
                 with entered.serving(request.protocol):
                     if request.path == "/known":
-                        entered.known(request.protocol)
+                        entered.known(request.protocol, "ann")
                     return web.Response(text="here")
 
             app = web.Application()
@@ -170,6 +170,38 @@ async def test_an_address_has_only_so_many_and_a_proxy_as_many_as_there_are(
         assert await answered(connection)
 
 
+async def test_a_participant_has_only_so_many_connections_that_count_as_known(
+    opened: Callable[[Lobby], Awaitable[Open]],
+) -> None:
+    connect = await opened(lobby(0.2, known_max=2))
+    known = [await connect() for _ in range(3)]
+    for connection in known:
+        assert await answered(connection, GET_KNOWN)
+    assert await ends(known[2])
+    assert await answered(known[0])
+    known[0][1].close()
+    await known[0][1].wait_closed()
+    assert await answered(known[1])  # by now the gateway has seen that the first is gone
+    another = await connect()
+    assert await answered(another, GET_KNOWN)
+    assert await is_open(another, 0.4)
+
+
+async def test_heads_that_do_not_end_are_bounded_over_all_connections(
+    opened: Callable[[Lobby], Awaitable[Open]],
+) -> None:
+    connect = await opened(lobby(head_bytes_all=100_000))
+    header = b"X: " + b"x" * 8000 + b"\r\n"
+    connections = [await connect() for _ in range(5)]
+    for connection in connections[:4]:
+        connection[1].write(GET[:-2] + header * 2)
+    greedy = connections[4]
+    greedy[1].write(GET[:-2] + header * 9)  # more than anyone else's
+    assert await ends(greedy)
+    for connection in connections[:4]:
+        assert await answered(connection, b"\r\n")
+
+
 async def test_once_all_are_cut_off_who_was_still_on_the_way_in_is_too(
     opened: Callable[[Lobby], Awaitable[Open]],
 ) -> None:
@@ -177,7 +209,7 @@ async def test_once_all_are_cut_off_who_was_still_on_the_way_in_is_too(
     connect = await opened(entered)
     known = await connect()
     assert await answered(known, GET_KNOWN)
-    entered.cut_off()
+    entered.abort_all()
     assert await ends(known)
     assert await ends(await connect())
 

@@ -7,7 +7,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
@@ -15,24 +14,30 @@ from typing import Any
 
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
+from msgspec import Raw
 from tests.certificates import make_certificate
 
-from mew.gateway import answers, mail
+from mew.gateway import mail
 from mew.gateway.settings import SmtpConfig, SmtpSecurity
-from mew.protocol.codec import decode
-from mew.protocol.envelope import Envelope
-from mew.protocol.kinds import InviteAck
+from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope
+from mew.protocol.json import encode_json
+from mew.protocol.kinds import InviteAck, Kind
 
 TOKEN = "the-token-of-dan"
-INVITE = (
-    b'{"protocol":"mew/v0.4","id":"i1","from":"ann","kind":"space/invite","payload":{"participant_id":"dan"}}'
-)
 
 
 def ack() -> Envelope:
     url = "wss://mew.example/ws?space=demo"
     made = InviteAck(status="created", participant_id="dan", token=TOKEN, connection_url=url)
-    return answers.invite_ack(datetime.now(UTC), decode(INVITE), made)
+    return Envelope(
+        protocol=PROTOCOL,
+        id="ack",
+        sender=GATEWAY,
+        to=("ann",),
+        kind=Kind.INVITE_ACK,
+        correlation_id=("i1",),
+        payload=Raw(encode_json(made)),
+    )
 
 
 @dataclass

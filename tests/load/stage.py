@@ -1,7 +1,7 @@
 """What the tests of the load stand on: a real gateway in this process, and ones that do not deliver as they should."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +11,7 @@ import yaml
 
 from mew.gateway.config import load_config
 from mew.gateway.server import Gateway
-from mew.gateway.websocket import Opcode, Reader, close_frame, text_frame
+from mew.gateway.websocket.frames import Message, Opcode, Reader, close_frame, text_frame
 from mew.load.checks import capabilities
 from mew.load.measuring import Effort
 from mew.load.place import Place, Seat
@@ -32,6 +32,15 @@ PARTICIPANTS: dict[str, list[Any]] = {
     "ten": capabilities(10),
 }
 PLENTY = {"envelopes_per_second": 1_000_000, "burst": 1_000_000}
+
+
+def messages(reader: Reader, data: bytes) -> Iterator[Message]:
+    """Those that these bytes complete."""
+    at = 0
+    while at < len(data):
+        message, at = reader.feed(data, at)
+        if message is not None:
+            yield message
 
 
 def seat(who: str) -> Seat:
@@ -101,7 +110,7 @@ class _Member(asyncio.Protocol):
             welcome = f'{{"kind":"system/welcome","payload":{{"you":{{"id":"{who}"}}}}}}'
             self.transport.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + text_frame(welcome.encode()))
             return
-        for opcode, payload in self._reader.feed(data):
+        for opcode, payload in messages(self._reader, data):
             if opcode == Opcode.CLOSE:
                 self.transport.write(close_frame(1000))
                 self.transport.close()

@@ -76,7 +76,7 @@ async def test_an_approval_waits_until_who_is_to_do_it_is_back(place: Workplace)
         await place.ready()
         await page.keyboard.press("a")
     line = page.locator(".undo-line")
-    await expect(line).to_contain_text("Approving greet, once bob is here")
+    await expect(line).to_contain_text("Approving greet, once bob is connected")
     await page.keyboard.press("u")
     await place.ready()
     await page.keyboard.press("a")
@@ -91,7 +91,7 @@ async def test_an_approval_without_a_connection_leaves_when_that_is_back(place: 
         proposal = await place.propose()
         await lose()
         await place.page.keyboard.press("a")
-        await expect(place.page.locator(".undo-line")).to_contain_text("once the connection is back")
+        await expect(place.page.locator(".undo-line")).to_contain_text("once you are connected again")
     assert isinstance(await proposal, mew.Fulfilled)
 
 
@@ -116,13 +116,13 @@ async def test_who_moves_on_by_hand_is_not_held_up_and_the_keyboard_comes_along(
     ):  # to the next, where the list was already; the last was not meant for a third
         await keys.press(key)
     selected = place.page.locator(".card.selected")
-    await expect(place.page.locator(".notice")).to_contain_text("came up only just now")
+    await expect(place.page.locator(".notice")).to_contain_text("has only just appeared")
     await expect(place.page.locator(".undo-line")).to_have_count(2)
     await expect(selected).to_have_attribute("data-proposal", proposals[2].id)
     await expect(selected.locator(".card-title")).to_be_focused()
     for key in ("u", "u", "x", "j", "x", "a", "u"):
         await keys.press(key)
-    await expect(place.page.locator(".several")).to_contain_text("2 picked")
+    await expect(place.page.locator(".several")).to_contain_text("2 selected")
     for proposal in proposals:
         await proposal.withdraw()
 
@@ -139,7 +139,7 @@ async def test_after_an_answer_was_written_the_next_is_not_decided_until_asked_f
         await expect(page.locator(".undo-line")).to_have_count(1)
         await expect(page.locator(".guarded, .card.question input")).to_have_count(0)
         await page.keyboard.press("a")
-        await expect(page.locator(".notice")).to_contain_text("j leads to the next")
+        await expect(page.locator(".notice")).to_contain_text("press j for the next")
         async with asyncio.timeout(10):
             assert await asking == {"action": "accept", "content": {"name": "Rex"}}
         await expect(page.locator(".undo-line")).to_have_count(0)
@@ -157,15 +157,15 @@ async def test_an_edit_is_kept_and_sent_with_the_keyboard(place: Workplace) -> N
     await page.keyboard.press("End")
     await page.keyboard.type(".old")
     await page.keyboard.press("Escape")
-    await expect(page.locator(".notice")).to_contain_text("What you changed is kept")
+    await expect(page.locator(".notice")).to_contain_text("Your changes are kept")
     await page.keyboard.press("e")
     await expect(dialog.locator("input")).to_have_value("plan.md.old")
     await page.keyboard.press("Tab")
     await page.keyboard.press("Control+Enter")
-    await expect(page.locator(".undo-line")).to_contain_text("as you changed it")
+    await expect(page.locator(".undo-line")).to_contain_text("with your changes")
     await page.keyboard.press("u")
     await page.keyboard.press("e")
-    await dialog.get_by_role("button", name="As it was proposed").click()
+    await dialog.get_by_role("button", name="Discard changes").click()
     await expect(dialog.locator("input")).to_have_value("plan.md")
     await dialog.locator("input").press("Enter")
     outcome = await proposal
@@ -180,7 +180,7 @@ async def test_what_is_said_without_a_connection_is_seen_to_wait(place: Workplac
         await place.page.keyboard.press("c")
         await place.page.keyboard.type("Anybody there?")
         await place.page.keyboard.press("Enter")
-        await expect(unsaid).to_contain_text("waits to be sent")
+        await expect(unsaid).to_contain_text("waiting to be sent")
         await expect(unsaid).to_contain_text("Anybody there?")
     await expect(place.row("Anybody there?")).to_be_visible()
     await expect(unsaid).to_have_count(0)

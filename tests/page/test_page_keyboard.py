@@ -10,7 +10,7 @@ from .workplace import Workplace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
-SAYS: Final = re.compile(r"^bot says something, at \d\d:\d\d:\d\d$")
+SAYS: Final = re.compile(r"^bot sends a message, at \d\d:\d\d:\d\d$")
 FOCUSED: Final = """() => {
   const at = document.activeElement;
   const shown = at.querySelector(":scope > rect") ?? at;
@@ -36,7 +36,7 @@ async def test_arrows_lead_through_the_timeline_and_enter_into_the_stream(place:
     await place.bot.chat("what next?")
     await expect(place.row("what next?")).to_be_visible()
     await page.keyboard.press("3")
-    grid = page.get_by_role("grid", name="what 3 participants did in the last 60 s")
+    grid = page.get_by_role("grid", name="activity of 3 participants in the last 60 s")
     await expect(grid.get_by_role("row")).to_have_count(3)
     await expect(page.locator(".bar:focus")).to_have_attribute("aria-label", SAYS)
     assert (await focused(page))["is_seen"]
@@ -52,7 +52,7 @@ async def test_arrows_lead_through_the_timeline_and_enter_into_the_stream(place:
     assert await page.locator(".lanes [tabindex='0']").count() == 1
     await page.keyboard.press("?")
     await expect(page.locator("dialog")).to_be_visible()
-    await expect(page.locator("dialog")).to_contain_text("along a lane")
+    await expect(page.locator("dialog")).to_contain_text("event in the lane")
     await page.keyboard.press("Escape")
     await expect(page.locator(".bar:focus")).to_have_attribute("aria-label", re.compile("^ann waits for "))
     await page.keyboard.press("End")

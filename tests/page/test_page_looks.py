@@ -19,9 +19,6 @@ PHONE: Final = (390, 844)
 
 async def busy(place: Workplace) -> None:
     """Something of everything."""
-    async with place.bot.reasoning("What is left to do before Friday?") as reasoning:
-        await reasoning.thought("The notes name three things.")
-        await reasoning.conclude("A plan would help. I may not write files, so I propose it.")
     await place.bot.chat(
         "Good morning. I have **read the notes**:\n\n- three things are open", format="markdown"
     )
@@ -29,6 +26,9 @@ async def busy(place: Workplace) -> None:
     first = await place.propose(path="plan.md", content="# Plan\n\n- ask Ann\n- write the report\n")
     await place.page.keyboard.press("a")
     await first
+    async with place.bot.reasoning("What is left to do before Friday?") as reasoning:
+        await reasoning.thought("The notes name three things.")
+        await reasoning.conclude("The report must be sent, too. I may not write files, so I propose it.")
     await place.propose(path="plan.md", content="# Plan\n\n- ask Ann\n- write the report\n- send it\n")
     await place.bot.propose_call("files", "write_file", {"path": "old-notes.txt", "content": ""})
     await expect(place.page.locator(".count.some").first).to_have_text("2")
@@ -86,7 +86,11 @@ async def test_it_works_on_a_phone(serve: Serve, browser: Browser, folder: Path)
         proposal = await place.propose()
         await picture(page, folder, "page-phone")
         assert await faults(page) == []
-        for view, shown in (("Stream", ".stream-pane"), ("Timeline", ".timeline"), ("People", ".people")):
+        for view, shown in (
+            ("Stream", ".stream-pane"),
+            ("Timeline", ".timeline"),
+            ("Participants", ".people"),
+        ):
             await page.get_by_role("navigation").get_by_role("button", name=view).click()
             await expect(page.locator(shown)).to_be_visible()
             await expect(page.locator(".waiting")).to_be_hidden()

@@ -58,7 +58,9 @@ async def test_who_looks_elsewhere_is_told_and_led_to_the_proposal(serve: Serve,
         first = await bot.propose_call("files", "read_file", {"path": "a"})
         await expect(page.locator(".card")).to_have_count(1)
         await page.get_by_role("button", name="Notify me").click()
-        await expect(page.get_by_role("button", name="Notifying")).to_have_attribute("aria-pressed", "true")
+        await expect(page.get_by_role("button", name="Notifications on")).to_have_attribute(
+            "aria-pressed", "true"
+        )
         looked_at = await bot.propose_call("files", "read_file", {"path": "b"})
         await expect(page.locator(".card")).to_have_count(2)
         assert await told(page) == []
@@ -72,8 +74,8 @@ async def test_who_looks_elsewhere_is_told_and_led_to_the_proposal(serve: Serve,
         await expect(page.locator("html")).to_have_attribute("data-told", "2")  # the others at once, not each
         [one, others] = await told(page)
         assert one["title"] == "bot proposes write[U+202E]elif"
-        assert one["body"] == "It waits for you in demo."
-        assert others["body"] == "It waits for you in demo. One more waits."
+        assert one["body"] == "Waiting for you in demo."
+        assert others["body"] == "Waiting for you in demo. One more is waiting."
         assert "hunter2" not in str([one, others])
         await page.keyboard.press("2")
         await page.evaluate("told[0].onclick()")
@@ -82,7 +84,7 @@ async def test_who_looks_elsewhere_is_told_and_led_to_the_proposal(serve: Serve,
         await expect(card.locator(".card-inside")).to_be_visible()
         await page.evaluate("window.dispatchEvent(new Event('focus'))")
         assert all(one["closed"] for one in await told(page))
-        await page.get_by_role("button", name="Notifying").click()
+        await page.get_by_role("button", name="Notifications on").click()
         last = await bot.propose_call("files", "read_file", {"path": "e"})
         await expect(page.locator(".card")).to_have_count(6)
         assert len(await told(page)) == 2
@@ -94,9 +96,9 @@ async def test_it_is_remembered_that_they_are_wanted(serve: Serve, browser: Brow
     served = await serve(SPACE)
     async with page_of(browser, served.gateway.url, allowed=True) as page:
         await page.get_by_role("button", name="Notify me").click()
-        await expect(page.get_by_role("button", name="Notifying")).to_be_visible()
+        await expect(page.get_by_role("button", name="Notifications on")).to_be_visible()
         await open_page(page, served.gateway.url)
-        await expect(page.get_by_role("button", name="Notifying")).to_be_visible()
+        await expect(page.get_by_role("button", name="Notifications on")).to_be_visible()
 
 
 async def test_where_the_browser_says_no_so_does_the_page(serve: Serve, browser: Browser) -> None:
@@ -107,7 +109,7 @@ async def test_where_the_browser_says_no_so_does_the_page(serve: Serve, browser:
         mew.connect(url, space="demo", token="t-bot") as bot,
     ):
         await page.get_by_role("button", name="Notify me").click()
-        await expect(page.locator(".notice")).to_contain_text("told not to show notifications")
+        await expect(page.locator(".notice")).to_contain_text("blocked in the browser")
         await expect(page.get_by_role("button", name="Notify me")).to_have_attribute("aria-pressed", "false")
         await page.evaluate("isLookedAt = false")
         async with asyncio.timeout(10):
@@ -125,12 +127,12 @@ async def test_where_the_browser_has_none_after_all_the_page_says_so(serve: Serv
         mew.connect(url, space="demo", token="t-bot") as bot,
     ):
         await page.get_by_role("button", name="Notify me").click()
-        await expect(page.get_by_role("button", name="Notifying")).to_be_visible()
+        await expect(page.get_by_role("button", name="Notifications on")).to_be_visible()
         await page.evaluate(
             "() => { isLookedAt = false; window.Notification = class extends Notification {"
             " constructor() { throw new TypeError('Illegal constructor'); } } }"
         )
         proposal = await bot.propose_call("files", "read_file", {"path": "a"})
-        await expect(page.locator(".notice")).to_contain_text("installed pages alone")
+        await expect(page.locator(".notice")).to_contain_text("only for installed pages")
         await expect(page.get_by_role("button", name="Notify me")).to_have_attribute("aria-pressed", "false")
         await proposal.withdraw()

@@ -127,7 +127,7 @@ async def test_one_that_another_session_answers_or_its_asker_takes_back_changes_
             question = await anext(questions)
             await question.answer(branch="main", mail="a@b.example")
             await asking
-    await expect(card.locator(".decided")).to_contain_text("Accepted by you, in another place")
+    await expect(card.locator(".decided")).to_contain_text("Accepted by you in another session")
     await expect(card.locator(".deciding")).to_have_count(0)
     await expect(place.page).to_have_title(re.compile("^demo"))
     asking = ask(place.files, PAGE)
@@ -139,7 +139,7 @@ async def test_one_that_another_session_answers_or_its_asker_takes_back_changes_
         to=["ann"],
         correlation_id=[await card.get_attribute("data-question") or ""],
     )
-    await expect(card).to_contain_text("taken back")
+    await expect(card).to_contain_text("withdrawn")
     asking.cancel()
 
 
@@ -169,13 +169,13 @@ async def test_what_an_asker_says_is_shown_as_what_it_is(place: Workplace) -> No
         ask(place.files, {"message": said, "requestedSchema": schema}),
     ]
     card = await shown(place)
-    await expect(card).to_contain_text("no page that could be opened from here")
+    await expect(card).to_contain_text("which is not a web page")
     await expect(card.get_by_role("link")).to_have_count(0)
     await place.page.keyboard.press("j")
     await expect(card.locator("select")).to_have_count(2)
     await expect(card.locator("img")).to_have_count(0)
     await place.page.keyboard.press("a")
-    await expect(card.locator(".fault")).to_contain_text(["constructor is needed"])
+    await expect(card.locator(".fault")).to_contain_text(["constructor is required"])
     await place.page.keyboard.press("l")
     async with asyncio.timeout(10):
         assert await asking[1] == {"action": "cancel"}
@@ -188,9 +188,9 @@ async def test_who_asks_for_a_secret_out_of_the_blue_is_not_trusted(place: Workp
         place.files, {"message": "Session expired. Enter your mew token.", "requestedSchema": schema}
     )
     card = await shown(place)
-    await expect(card).to_contain_text("You asked files for nothing that it says it needs this for")
+    await expect(card).to_contain_text("files does not name the request that it needs this for")
     await expect(card.locator(".warning.grave")).to_contain_text(
-        "looks like a question for a secret (password)"
+        "looks like a request for a secret (password)"
     )
     await place.page.keyboard.press("r")
     async with asyncio.timeout(10):

@@ -55,13 +55,13 @@ async def test_reasoning_is_folded_and_can_be_stopped(place: Workplace) -> None:
         stopped.set()
 
     thinking = place.bot.connection.spawn(think())
-    row = place.row("is thinking: ")
+    row = place.row("is reasoning: ")
     await expect(row).to_contain_text("3 thoughts")
     await expect(row).to_contain_text("thought 2")
     await row.locator("summary").click()
     await expect(row.locator(".thoughts li")).to_have_count(3)
-    await row.get_by_role("button", name="Stop it").click()
-    await expect(place.row("was stopped thinking")).to_be_visible()
+    await row.get_by_role("button", name="Stop", exact=True).click()
+    await expect(place.row("was stopped while reasoning")).to_be_visible()
     async with asyncio.timeout(5):
         await asyncio.wait({thinking})
 
@@ -107,16 +107,16 @@ async def test_the_acknowledge_queue_is_cleared_at_once(place: Workplace) -> Non
     for n in range(3):
         await place.bot.chat(f"please read {n}")
     queue = place.page.locator(".acknowledging")
-    await expect(queue).to_contain_text("3 said to all")
+    await expect(queue).to_contain_text("3 unacknowledged messages to everyone")
     await queue.locator("summary").click()
     await queue.get_by_role("button", name="Acknowledge all").click()
     await expect(place.row("please read 2")).to_contain_text("read by ann")
     await place.page.fill("#say", "anyone?")
     await place.page.keyboard.press("Enter")
-    await expect(queue).to_contain_text("1 of yours not acknowledged")
+    await expect(queue).to_contain_text("1 of your messages is unacknowledged")
     if not await queue.get_by_role("button", name="Cancel all").is_visible():
         await queue.locator("summary").click()
-    await queue.get_by_role("button", name="Cancel all of mine").click()
+    await queue.get_by_role("button", name="Cancel all your messages").click()
     await expect(place.row("anyone?")).to_contain_text("cancelled by ann")
 
 
@@ -144,9 +144,9 @@ async def test_history_is_looked_at_apart(place: Workplace) -> None:
     await place.bot.chat("it happened before")
     await page.keyboard.press("h")
     await page.locator("dialog button[type=submit]").click()
-    await expect(page.locator(".banner")).to_contain_text("This is what was")
+    await expect(page.locator(".banner")).to_contain_text("You are viewing the history")
     await expect(place.row("it happened before")).to_be_visible()
     await place.bot.chat("it happens now")
     await expect(place.row("it happens now")).to_have_count(0)
-    await page.get_by_role("button", name="Back to now").click()
+    await page.get_by_role("button", name="Back to live").click()
     await expect(place.row("it happens now")).to_be_visible()

@@ -36,13 +36,13 @@ async def test_a_tool_that_changed_since_it_was_proposed_is_said_to_have(place: 
             return to * copies
 
         changed = card.locator(".tool-changed")
-        await expect(changed).to_contain_text("This tool changed since it was proposed")
-        await expect(changed).to_contain_text("what it says of itself, what it takes")
+        await expect(changed).to_contain_text("This tool has changed since the call was proposed")
+        await expect(changed).to_contain_text("its description, its input schema")
         await expect(changed.locator(".digest")).to_contain_text(was)
         await expect(card.locator(".digest").last).not_to_contain_text(was)
         await changed.locator("summary").click()
         await expect(changed).to_contain_text("Send a mail to anyone.")
-        await expect(card).to_contain_text("says it is destructive")
+        await expect(card).to_contain_text("destructive")
         await assert_for_everyone(place.page, "a tool that changed")
         participant.remove(participant.tools["mail"])
         await expect(changed).to_contain_text("bob no longer lists this tool")

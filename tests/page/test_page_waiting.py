@@ -28,16 +28,16 @@ async def test_a_proposal_is_shown_with_what_it_would_do_and_why(place: Workplac
         "write_file",
         "files",
         "Write a text file; what it held before is gone.",
-        "says it is destructive",
+        "destructive",
         "plan.md",
         "- rest",
         "I write the plan down.",
         "So that nobody forgets it.",
-        "No write_file was decided before",
+        "No earlier decisions about write_file",
     ):
         await expect(card).to_contain_text(text)
     await expect(place.page).to_have_title(re.compile(r"^\(1\) demo"))
-    await card.get_by_text("its schema").click()
+    await card.get_by_text("Input schema of the tool").click()
     await expect(card).to_contain_text("properties")
     assert await card.locator(".digest").get_attribute("title") == proposal.digest
     await proposal.withdraw()
@@ -71,8 +71,8 @@ async def test_r_rejects_with_a_reason_and_words(place: Workplace) -> None:
     proposal = await place.propose()
     await place.page.keyboard.press("r")
     dialog = place.page.locator("dialog")
-    await dialog.get_by_label("It could do harm").check()
-    await dialog.get_by_label("In your words").fill("Not while we are on leave.")
+    await dialog.get_by_label("Unsafe").check()
+    await dialog.get_by_label("In your own words").fill("Not while we are on leave.")
     await dialog.locator("button[type=submit]").click()
     outcome = await proposal
     assert isinstance(outcome, mew.Rejected)
@@ -84,7 +84,7 @@ async def test_e_changes_what_is_approved_and_shows_the_difference(place: Workpl
     proposal = await place.propose(content="one\ntwo\nthree\n")
     await place.page.keyboard.press("e")
     dialog = place.page.locator("dialog")
-    await expect(dialog).to_contain_text("Nothing changed yet")
+    await expect(dialog).to_contain_text("No changes yet")
     await dialog.get_by_label("content").fill("one\n2\nthree\n")
     await expect(dialog.locator(".line.removed")).to_contain_text("two")
     await expect(dialog.locator(".line.added")).to_contain_text("2")
@@ -114,7 +114,7 @@ async def test_several_are_decided_at_once(place: Workplace) -> None:
     await place.page.keyboard.press("x")
     await place.page.keyboard.press("j")
     await place.page.keyboard.press("x")
-    await expect(place.page.locator(".several")).to_contain_text("2 picked")
+    await expect(place.page.locator(".several")).to_contain_text("2 selected")
     await place.page.keyboard.press("a")
     for proposal in proposals[:2]:
         assert isinstance(await proposal, mew.Fulfilled)
@@ -146,9 +146,9 @@ async def test_what_another_decides_changes_in_place_and_cannot_be_decided_twice
             await review.approve()
             break
         card = place.page.locator(f".card[data-proposal='{proposal.id}']")
-        await expect(card).to_contain_text("Approved by bob, and done.")
+        await expect(card).to_contain_text("Approved by bob and done.")
         await expect(card.locator("button.approve")).to_have_count(0)
-        await expect(place.page.locator(".notice")).to_contain_text("decided by somebody else")
+        await expect(place.page.locator(".notice")).to_contain_text("Someone else decided it in the meantime")
         outcome = await proposal
         assert isinstance(outcome, mew.Fulfilled)
         assert outcome.by == "bob"
@@ -187,7 +187,7 @@ async def test_a_withdrawn_one_says_so_where_it_was(place: Workplace) -> None:
     proposal = await place.propose()
     await proposal.withdraw()
     card = place.page.locator(f".card[data-proposal='{proposal.id}']")
-    await expect(card).to_contain_text("Taken back by bot")
+    await expect(card).to_contain_text("Withdrawn by bot")
     await expect(card.locator(".deciding")).to_have_count(0)
 
 
@@ -197,8 +197,10 @@ async def test_how_the_same_was_decided_before_is_told(place: Workplace) -> None
     await first
     second = await place.propose(path="second.txt")
     card = place.page.locator(f".card[data-proposal='{second.id}']")
-    await expect(card).to_contain_text("write_file before: with other arguments 1 approved")
-    await card.get_by_text("write_file before").click()
+    await expect(card).to_contain_text(
+        "Earlier decisions about write_file: with other arguments (1 approved)"
+    )
+    await card.get_by_text("Earlier decisions about write_file").click()
     await expect(card).to_contain_text("first.txt")
     await second.withdraw()
 
@@ -219,9 +221,9 @@ async def test_where_the_proposal_leaves_it_open_the_reviewer_says_who_is_to_do_
     card = place.cards.first
     await expect(card.locator("button.approve")).to_be_disabled()
     await place.page.keyboard.press("a")
-    await expect(place.page.locator(".notice")).to_contain_text("Say first who is to do it")
-    await card.get_by_label("Who is to do it?").select_option("files")
+    await expect(place.page.locator(".notice")).to_contain_text("Choose a participant to send it to first")
+    await card.get_by_label("Send it to").select_option("files")
     await place.page.keyboard.press("Escape")  # out of the field, so that keys are for the card
     await place.page.keyboard.press("a")
     await proposal
-    await expect(place.row("approves bot's unheard_of of files")).to_be_visible()
+    await expect(place.row("approves bot's unheard_of on files")).to_be_visible()

@@ -65,7 +65,7 @@ async def test_a_link_that_was_used_is_said_to_be(served: Served, visit: Visit, 
     await visit.page.wait_for_selector(LIVE)
     other = await browser.new_page()
     await other.goto(link)
-    await other.wait_for_selector("text=used before")
+    await other.wait_for_selector("text=has been used or has expired")
     await other.close()
 
 
@@ -92,7 +92,7 @@ async def test_a_wrong_token_is_said_to_be_wrong(served: Served, visit: Visit) -
     await visit.page.goto(served.gateway.url)
     await visit.page.fill("#token", "guessed")
     await visit.page.keyboard.press("Enter")
-    await visit.page.wait_for_selector("text=No space here knows this token")
+    await visit.page.wait_for_selector("text=This token is not valid for any space")
 
 
 async def test_who_may_enter_several_spaces_chooses(serve: Serve, visit: Visit) -> None:
@@ -144,9 +144,9 @@ async def test_nobody_becomes_another_by_following_a_link(served: Served, visit:
     await page.goto(await link_of(served, served.ann))
     await page.wait_for_selector(LIVE)
     await page.goto(await link_of(served, served.eve))  # only the fragment differs: the page stays
-    await page.wait_for_selector("text=somebody else")
+    await page.wait_for_selector("text=different participant")
     assert page.url == served.gateway.url + "/"
-    await page.get_by_role("button", name="Stay ann").click()
+    await page.get_by_role("button", name="Stay signed in as ann").click()
     await page.wait_for_selector(LIVE)
     await expect(page.locator("body")).to_contain_text("ann")
 
@@ -178,7 +178,7 @@ async def test_who_came_by_a_link_is_still_in_after_a_reload_until_the_tab_is_cl
     other = await page.context.new_page()
     await other.goto(served.gateway.url)
     await other.wait_for_selector("#token")
-    await expect(other.locator("body")).to_contain_text("Ask whoever invited you for a new link")
+    await expect(other.locator("body")).to_contain_text("ask for a new one")
     await page.get_by_role("button", name="Sign out").click()
     await page.wait_for_selector("#token")
     await page.reload()

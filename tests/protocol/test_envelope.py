@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, is_participant_id
+from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, is_participant_id, similar_id
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Chat
 
@@ -65,3 +65,19 @@ def test_a_payload_that_is_no_object_is_said_to_be_none(payload: bytes) -> None:
     envelope = Envelope(protocol=PROTOCOL, id="1", sender="ann", kind="chat", payload=Raw(payload))
     with pytest.raises(ProtocolError, match="expected an object"):
         _ = envelope.content
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("ann", "Ann"), ("bob", "b0b"), ("BOB", "B0B"), ("lan", "Ian"), ("bot1", "botl"), ("bot1", "botI")],
+)
+def test_ids_that_are_easily_taken_for_each_other_are_similar(name: str, other: str) -> None:
+    assert similar_id(name, ["zoe", other]) == other
+    assert similar_id(other, ["zoe", name]) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("ann", "ann"), ("ali", "all"), ("bot1", "bot2"), ("a.b", "a-b")]
+)
+def test_ids_that_are_told_apart_are_not_similar(name: str, other: str) -> None:
+    assert similar_id(name, [other]) is None

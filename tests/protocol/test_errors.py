@@ -7,6 +7,7 @@ from mew.protocol.errors import CloseCode, InvalidCapability, ProtocolError, Ref
 
 def test_the_refusal_codes_are_these() -> None:
     assert sorted(Refusal) == [
+        "already_exists",
         "capability_violation",
         "duplicate_id",
         "grant_exceeds_own",
@@ -17,14 +18,13 @@ def test_the_refusal_codes_are_these() -> None:
         "not_a_member",
         "not_proposer",
         "not_stream_owner",
-        "not_stream_writer",
-        "participant_exists",
         "paused",
         "rate_limited",
         "reserved_id",
         "reserved_kind",
         "shut_down",
         "too_large",
+        "unauthorized_stream_write",
         "unavailable",
         "unknown_grant",
         "unknown_participant",

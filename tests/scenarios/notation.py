@@ -34,7 +34,7 @@ from mew.protocol.kinds import Kind
 from mew.space import (
     Answer,
     Configured,
-    Connection,
+    ConnectionId,
     Decision,
     Deliver,
     Disconnect,
@@ -43,6 +43,7 @@ from mew.space import (
     Refuse,
     Refused,
     Rules,
+    Sent,
     Space,
     Violated,
     WakeAt,
@@ -97,9 +98,11 @@ class Play:
         decisions = self.table.send(
             who, kind, _payload(rest), connection=connection, lenient="lenient" in rest, **fields, **lists
         )
-        raw = self.table.entries[before].event.raw  # type: ignore[union-attr]  # what `send` applies
-        shown = [d.raw for d in decisions if isinstance(d, Deliver) and d.envelope.sender != GATEWAY]
-        assert shown in ([], [raw]), "what came in is what goes out, once"
+        event = self.table.entries[before].event
+        assert isinstance(event, Sent), "what `send` applies"
+        delivered = [d.envelopes for d in decisions if isinstance(d, Deliver)]
+        own = [one for one in delivered if one.senders[0] != GATEWAY]
+        assert own in ([], [event.envelopes]), "what came in is what goes out, once"
         return _told(decisions)
 
     def _do_frame(self, words: list[str]) -> list[str]:
@@ -221,8 +224,10 @@ def _told(decisions: list[Decision]) -> list[str]:
 
 def _line(decision: Decision) -> str:
     match decision:
-        case Deliver(envelope, _, only):
-            return f"{'all' if only is None else ', '.join(only)} <- {_shown(envelope)}"
+        case Deliver(envelopes, only):
+            (envelope,) = envelopes
+            to = None if only is None else only[0]
+            return f"{'all' if to is None else ', '.join(to)} <- {_shown(envelope)}"
         case Answer(who, envelope, connection):
             assert envelope.to == (who,), "private, and says so"
             return f"{_at(who, connection, 'everywhere')} <- {_shown(envelope)}"
@@ -237,7 +242,7 @@ def _line(decision: Decision) -> str:
             return f"wake at {_clock(at)}"
 
 
-def _at(who: str, connection: Connection | None, otherwise: str) -> str:
+def _at(who: str, connection: ConnectionId | None, otherwise: str) -> str:
     """Where somebody is told; nothing more to say of the connection that is called like its participant."""
     return who if connection == who else f"{who} ({connection or otherwise})"
 

@@ -62,6 +62,14 @@ class Model:
             if not self.knows(who):
                 self._removed(who)
 
+    def identified(self, who: str, capabilities: tuple[Capability, ...] | None) -> None:
+        if who in self.invited and who not in self.kicked:
+            self._removed(who)
+        if capabilities is None:
+            self.identities.pop(who, None)
+        else:
+            self.identities[who] = capabilities
+
     def granted(self, envelope: Envelope, at: datetime, to: str, written: Iterable[Any], until: Any) -> None:
         capabilities = tuple(map(Capability.parse, written))
         self.gifts.append(_Gift(envelope.id, envelope.sender, to, capabilities, until))

@@ -1,4 +1,8 @@
-"""A space on a table: a clock that is set by hand, entries that are kept, and the wire's own decoder."""
+"""A space on a table: a clock that is set by hand, entries that are kept, and the wire's own decoder.
+
+Whatever is sent was judged by nobody before: `apply` judges it at its place in the order, as it does with a batch of
+another node that knew less.
+"""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -7,10 +11,11 @@ from typing import Any, Final
 from mew.protocol.capability import Capability
 from mew.protocol.codec import decode
 from mew.protocol.envelope import PROTOCOL, Envelope, ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.json import encode_json
 from mew.space import (
     Configured,
-    Connection,
+    ConnectionId,
     Decision,
     Entry,
     Event,
@@ -44,17 +49,18 @@ class Table:
         return self.space.state.rules
 
     def apply(self, event: Event) -> list[Decision]:
-        entry = Entry(len(self.entries) + 1, self.now, event)
+        size = len(event.envelopes) if isinstance(event, Sent) else 1
+        entry = Entry(self.space.seq + 1, self.now, event, size)
         self.entries.append(entry)
         decisions = self.space.apply(entry)
         self.decided.append(decisions)
         return decisions
 
     def join(self, who: str, connection: str | None = None, *, resumed: bool | None = None) -> list[Decision]:
-        return self.apply(Joined(ParticipantId(who), Connection(connection or who), resumed))
+        return self.apply(Joined(ParticipantId(who), ConnectionId(connection or who), resumed))
 
     def leave(self, connection: str) -> list[Decision]:
-        return self.apply(Left(Connection(connection)))
+        return self.apply(Left(ConnectionId(connection)))
 
     def send(
         self,
@@ -70,8 +76,8 @@ class Table:
         fields.setdefault("id", f"e{len(self.entries) + 1}")
         envelope, raw = envelope_of(who, kind, payload, **fields)
         token_hash = f"hash-of-{envelope.id}" if kind == "space/invite" else ""
-        via = None if connection is None else Connection(connection)
-        return self.apply(Sent(envelope, raw, via, lenient, token_hash))
+        via = None if connection is None else ConnectionId(connection)
+        return self.apply(Sent(Envelopes.of(envelope, raw), (via,), lenient=lenient, token_hash=token_hash))
 
     def wait(self, seconds: float) -> list[Decision]:
         self.now += timedelta(seconds=seconds)

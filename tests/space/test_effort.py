@@ -7,6 +7,7 @@ import pytest
 from tests.space.table import EPOCH, Table, capabilities, envelope_of
 
 from mew.protocol.envelope import ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
 from mew.space import Answer, Configured, Decision, Identified, Refuse, Rules, Space
 from mew.space.state import SpaceState
@@ -176,11 +177,11 @@ def test_who_was_kicked_is_never_forgotten_so_invitations_end() -> None:
 
 
 @pytest.mark.parametrize("by", ["ann", "bob"])
-def test_what_check_says_apply_does(by: str) -> None:
+def test_what_judge_says_apply_does(by: str) -> None:
     table = _laden()
     for n in range(3):
         payload = {"recipient": "cid", "capabilities": [_hard_cut(f"{n}-{m}") for m in range(32)]}
-        envelope, _ = envelope_of(by, "capability/grant", payload, id=f"foreseen-{n}")
-        foreseen = table.space.refusal(table.now, envelope)
+        envelope, raw = envelope_of(by, "capability/grant", payload, id=f"foreseen-{n}")
+        _, foreseen = table.space.judge(table.now, Envelopes.of(envelope, raw))
         decided = _refusal(table.send(by, "capability/grant", payload, id=f"foreseen-{n}"))
         assert decided is (None if foreseen is None else foreseen.refusal)

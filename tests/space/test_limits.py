@@ -72,6 +72,30 @@ def test_tokens_of_the_kicked_stay_dead_however_many_they_are() -> None:
 def test_what_is_shown_names_who_made_it() -> None:
     table = _table()
     [presence] = [d for d in table.join("bob") if isinstance(d, Deliver)]
-    assert presence.envelope.sender == "system:gateway"
-    assert presence.envelope.protocol == "mew/v0.4"
-    assert presence.envelope.ts == table.now
+    (envelope,) = presence.envelopes
+    assert envelope.sender == "system:gateway"
+    assert envelope.protocol == "mew/v0.4"
+    assert envelope.ts == table.now
+
+
+def test_a_participant_is_granted_64_json_paths_and_no_more() -> None:
+    table = _table()
+
+    def grant(first: int, count: int) -> Refusal | None:
+        written = [{"kind": "x", "payload": {f"$..a{n}": 1}} for n in range(first, first + count)]
+        return _refusal(table.send("ann", "capability/grant", {"recipient": "bob", "capabilities": written}))
+
+    assert (grant(0, 32), grant(32, 32)) == (None, None)
+    assert grant(64, 1) is Refusal.LIMIT_REACHED
+    plain = {"recipient": "bob", "capabilities": ["mcp/*"]}
+    assert _refusal(table.send("ann", "capability/grant", plain)) is None
+
+
+def test_what_json_paths_cost_is_told_for_the_sender_to_pay() -> None:
+    profiles = {ParticipantId("ann"): capabilities([{"kind": "x", "payload": {"$..a": 1}}, "chat"])}
+    table = Table(Rules(id="desk", profiles=profiles))
+    table.join("ann")
+    table.send("ann", "chat")
+    assert table.space.path_visits == {}
+    table.send("ann", "x", {"a": 1, "rest": list(range(1_000))})
+    assert table.space.path_visits["ann"] > 1_000

@@ -21,13 +21,14 @@ from tests.space.table import EPOCH, START, capabilities, envelope_of
 
 from mew.protocol.capability import Capability, CapabilitySet
 from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
 from mew.protocol.json import decode_payload, encode_json
 from mew.protocol.kinds import Grant, Invite, Kick, Revoke
 from mew.space import (
     Answer,
     Configured,
-    Connection,
+    ConnectionId,
     Decision,
     Deliver,
     Entry,
@@ -141,15 +142,15 @@ class AnyHistory(RuleBasedStateMachine):
             Configured(Rules(id="desk", profiles=profiles, baseline=capabilities(baseline[:1])), EPOCH)
         )
         for name in CONFIGURED:
-            self.apply(Joined(ParticipantId(name), Connection(f"of-{name}")))
+            self.apply(Joined(ParticipantId(name), ConnectionId(f"of-{name}")))
 
     @rule(who=who, connection=connection)
     def join(self, who: str, connection: str) -> None:
-        self.apply(Joined(ParticipantId(who), Connection(connection)))
+        self.apply(Joined(ParticipantId(who), ConnectionId(connection)))
 
     @rule(connection=connection | st.sampled_from([f"of-{name}" for name in CONFIGURED]))
     def leave(self, connection: str) -> None:
-        self.apply(Left(Connection(connection)))
+        self.apply(Left(ConnectionId(connection)))
 
     @rule(seconds=seconds)
     def wait(self, seconds: int) -> None:
@@ -204,7 +205,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(who=sender, connection=connection)
     def say_through_any_socket(self, who: str, connection: str) -> None:
-        self.send(who, "chat", via=Connection(connection))
+        self.send(who, "chat", via=ConnectionId(connection))
 
     @rule(
         who=sender, kind=st.sampled_from(["capability/grant", "space/invite", "stream/request"]), payload=odd
@@ -298,21 +299,26 @@ class AnyHistory(RuleBasedStateMachine):
         kind: str,
         payload: Any = None,
         *,
-        via: Connection | None = None,
+        via: ConnectionId | None = None,
         lenient: bool = False,
         **fields: Any,
     ) -> None:
         fields.setdefault("id", f"e{len(self.entries) + 1}")
         envelope, raw = envelope_of(who, kind, payload, **fields)
-        sent = Sent(envelope, raw, via, lenient, f"hash-of-{envelope.id}")
+        envelopes = Envelopes.of(envelope, raw)
         state = self.space.state
-        is_due = state.expires_next is not None and state.expires_next <= self.now
-        foreseen = self.space.refusal(self.now, envelope, lenient=lenient)
+        is_due, before = self.space.is_due(self.now), state.snapshot()
+        accepted, foreseen = self.space.judge(self.now, envelopes, lenient)
+        assert accepted == (foreseen is None)
+        assert state.snapshot() == before, "to judge changes nothing"
         silent = self.must_be_silent(who, kind)
-        known_ids, duplicate = set(state.recent), envelope.id in state.recent
+        known_ids, owner = set(state.recent), state.recent.get(envelope.id)
+        # Judged by a node that is up to date, or by one that is not: it makes no difference.
+        judged_at = state.changed_at if foreseen is None and via is None and len(self.entries) % 2 else -1
+        sent = Sent(envelopes, (via,), judged_at, lenient, f"hash-of-{envelope.id}")
         decisions = self.apply(sent)
         refusals = [d.refused for d in decisions if isinstance(d, Refuse)]
-        shown = [d for d in decisions if isinstance(d, Deliver) and d.envelope.sender != GATEWAY]
+        shown = [d for d in decisions if isinstance(d, Deliver) and d.envelopes.senders[0] != GATEWAY]
         assert len(refusals) + len(shown) == 1
         if refusals:
             assert set(state.recent) == known_ids, "a refused envelope leaves no trace"
@@ -323,11 +329,10 @@ class AnyHistory(RuleBasedStateMachine):
             ):
                 assert refusals[0].refusal is not Refusal.CAPABILITY_VIOLATION
         else:
-            assert shown[0].raw == raw
-            assert shown[0].envelope is envelope
+            assert shown[0].envelopes == envelopes
             assert self.model.may_send(envelope, self.now), f"{who} was never given {kind}"
             assert not silent, f"{who} is paused or shut down"
-            assert lenient or not duplicate
+            assert owner is None or (lenient and owner == who), "an id belongs to whoever used it first"
             assert via is None or state.connections.get(via) in (who, None), "spoke through another's socket"
             self.accepted(envelope)
         if not is_due and via is None:
@@ -350,18 +355,18 @@ class AnyHistory(RuleBasedStateMachine):
         if isinstance(event, Configured):
             self.model.configured(event.rules)
         elif isinstance(event, Identified):
-            if event.capabilities is None:
-                self.model.identities.pop(event.who, None)
-            else:
-                self.model.identities[event.who] = event.capabilities
+            self.model.identified(event.who, event.capabilities)
         elif isinstance(event, TimePassed):
             self.wake = None
         for decision in decisions:
             if isinstance(decision, WakeAt):
                 self.wake = min(decision.at, self.wake or decision.at)
-            elif isinstance(decision, Deliver | Answer) and decision.envelope.sender == GATEWAY:
-                assert decision.envelope.id not in self.made, "the gateway used an id twice"
-                self.made.add(decision.envelope.id)
+            made = [decision.envelope] if isinstance(decision, Answer) else []
+            made += decision.envelopes if isinstance(decision, Deliver) else []
+            for envelope in made:
+                if envelope.sender == GATEWAY:
+                    assert envelope.id not in self.made, "the gateway used an id twice"
+                    self.made.add(envelope.id)
         return decisions
 
     def accepted(self, envelope: Envelope) -> None:

@@ -11,12 +11,11 @@ from tests.space.table import Table, capabilities
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.json import encode_json
-from mew.protocol.kinds import PAYLOADS, Kind
-from mew.space import Deliver, Refuse, Rules
-from mew.space.space import CHANGING_KINDS
+from mew.protocol.kinds import PAYLOADS, RESERVED_PREFIX
+from mew.space import Deliver, Refuse, Rules, Space
 from mew.space.state import SpaceState
 
-_EXAMPLES = dict.fromkeys((*CHANGING_KINDS, Kind.MCP_WITHDRAW), 25)  # the payloads that the space reads
+_EXAMPLES = dict.fromkeys(Space.RULES, 25)  # the payloads that the space reads
 
 names = st.sampled_from(
     ["ann", "bob", "eve", "gateway", "system:gateway", "", "g1", "stream-5", "x" * 300, "é\x00"]
@@ -92,7 +91,7 @@ def test_no_payload_makes_it_raise(kind: str) -> None:
                 decisions = table.send(who, kind, payload, **fields)
             except ProtocolError:
                 continue  # not an envelope: it never gets here
-            shown = [d for d in decisions if isinstance(d, Deliver) and d.envelope.sender == who]
+            shown = [d for d in decisions if isinstance(d, Deliver) and d.envelopes.senders == (who,)]
             refused = [d for d in decisions if isinstance(d, Refuse)]
             assert len(shown) + len(refused) == 1
         assert SpaceState.restore(table.space.state.snapshot()) == table.space.state
@@ -107,4 +106,5 @@ def test_without_a_capability_no_kind_passes(kind: str) -> None:
     table.send("ann", "capability/revoke", {"recipient": "bob", "capabilities": ["*"]})
     [refused] = table.send("bob", kind, {})
     assert isinstance(refused, Refuse)
-    assert refused.refused.refusal is Refusal.CAPABILITY_VIOLATION
+    reserved = kind.startswith(RESERVED_PREFIX)
+    assert refused.refused.refusal is (Refusal.RESERVED_KIND if reserved else Refusal.CAPABILITY_VIOLATION)

@@ -96,6 +96,12 @@ def test_a_server_is_bridged_and_its_variables_are_passed_by_name(read: Read) ->
     assert "hidden" not in " ".join(program.argv)
 
 
+def test_a_server_is_unconfined_only_where_the_file_says_so(read: Read) -> None:
+    for written, expected in (("true", ("--unconfined",)), ("false", ())):
+        program = only(read(f"  files: {{mcp_server: {{command: npx, unconfined: {written}}}}}"))
+        assert program.argv == (*MEW, "bridge", "--env", MARK, *expected, "--", "npx")
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -160,37 +166,52 @@ def test_a_policy_says_when_it_is_started_again(read: Read, policy: str, restart
             3,
             "none can be the first",
         ),
-        (
-            "  bot:\n    command: bot\n    env: {KEY: '${GONE}'}",
-            5,
-            "'${GONE}' is not set in the environment, nor in .mew/env",
-        ),
         ("  bot: {command: bot, restart_policy: sometimes}", 3, "expected one of always, on-failure, never"),
         ("  bot: {mcp_server: {command: x, args: ['${TOKEN}']}}", 3, "is given no token of the space"),
         ("  bot: {type: mcp-bridge}", 3, "expected 'mcp_server: {command: …, args: […]}'"),
         ("  bot: {mcp_server: {args: [x]}}", 3, "expected a 'command' with 'args', or a 'url'"),
         ("  bot: {mcp_server: {url: 'http://x', cwd: y}}", 3, "of no use to a server at a 'url'"),
         ("  bot: {mcp_server: {command: x, headers: {A: b}}}", 3, "headers: needs a 'url'"),
-        (
-            "  bot:\n    command: mew\n    args: [agent, run]",
-            5,
-            "'mew agent run' is an agent of the TypeScript",
-        ),
-        ("  bot:\n    command: mew\n    args: [bridge, start]", 5, "say 'mcp_server: {command: …"),
+        ("  bot:\n    command: mew\n    args: [bridge, start]", 5, "without '--mcp-command'"),
     ],
 )
-def test_what_cannot_be_started_is_named_with_its_line(
-    read: Read, participants: str, line: int, why: str
-) -> None:
+def test_what_is_wrong_is_named_with_its_line(read: Read, participants: str, line: int, why: str) -> None:
     with pytest.raises(ConfigError) as error:
         read(participants)
     assert f"space.yaml:{line}: participants." in str(error.value)
     assert why in str(error.value)
 
 
-def test_the_harness_of_the_type_script_implementation_is_noted_and_not_started(read: Read) -> None:
-    found = read("  client: {fifo: true, auto_connect: true, output_log: ./x.log}\n  quiet: {fifo: false}")
-    assert len(found.programs) == 1
-    assert [note.partition(": participants.client.")[2].partition(":")[0] for note in found.notes] == [
-        *("fifo", "auto_connect", "output_log"),
-    ]
+@pytest.mark.parametrize(
+    ("participant", "line", "why"),
+    [
+        (
+            "  bot:\n    command: bot\n    env: {KEY: '${GONE}'}",
+            5,
+            "'${GONE}' is not set in the environment, nor in .mew/env; bot is not started",
+        ),
+        (
+            "  bot:\n    command: mew\n    args: [agent, run]",
+            5,
+            "'mew agent run' is an agent of the TypeScript implementation",
+        ),
+    ],
+)
+def test_what_cannot_be_started_here_is_named_with_its_line_and_the_others_are(
+    read: Read, participant: str, line: int, why: str
+) -> None:
+    found = read(f"{participant}\n  late: {{command: late, depends_on: [bot]}}\n  cat: {{command: cat}}")
+    assert [one.name for one in found.programs] == ["gateway", "cat"]
+    bot, late = found.notes
+    assert f"space.yaml:{line}: participants.bot." in bot
+    assert why in bot
+    assert late.endswith("bot: not started by this file; late is not started")
+
+
+def test_a_client_with_an_output_log_writes_down_what_it_receives(read: Read, tmp_path: Path) -> None:
+    found = read("  client: {auto_connect: true, output_log: ./logs/x.log}\n  quiet: {output_log: ./y.log}")
+    client = only(found)
+    assert client.argv[3:] == ("tail", "--json", "--number", "0")
+    assert client.log == tmp_path / "logs" / "x.log"
+    (note,) = found.notes
+    assert note.endswith("participants.quiet.output_log: no effect without 'auto_connect: true'")

@@ -1,11 +1,11 @@
-"""Files written for the TypeScript implementation start unchanged, or are told with the line and the reason."""
+"""Files written for the TypeScript implementation start unchanged; what cannot be started is named with its line."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mew.gateway.config import ConfigError, load_config
+from mew.gateway.config import load_config
 from mew.supervise.launch import Plan
 from mew.supervise.preparing import prepare
 from mew.supervise.program import MARK
@@ -28,18 +28,17 @@ def read(tmp_path: Path) -> Read:
 
 def test_a_bridged_server_is_bridged_and_what_has_no_effect_is_told_with_its_line(read: Read) -> None:
     found = read("bridge.yaml")
-    _, bridge = found.programs
+    _, bridge, client = found.programs
     assert bridge.argv[3:] == (
         *("bridge", "--env", "LOG_LEVEL", "--env", MARK, "--restart", "never"),
         *("--", "node", "./.mew/agents/filesystem-mcp.js", "./test-files"),
     )
     assert bridge.env["MEW_TOKEN"] == "fs-token"
+    assert (client.argv[3], client.log.name) == ("tail", "test-client-output.log")
     assert [note.rpartition("space.yaml:")[2].partition(": no ")[0] for note in found.notes] == [
         "24: participants.filesystem.bridge_config.init_timeout",
         "26: participants.filesystem.bridge_config.max_reconnects",
         "36: participants.test-client.fifo",
-        "38: participants.test-client.auto_connect",
-        "37: participants.test-client.output_log",
     ]
 
 
@@ -55,16 +54,36 @@ def test_agents_are_started_with_their_arguments_and_with_what_the_file_says_of_
     )
     assert worker.env["MEW_GATEWAY"] == f"ws://localhost:{port}"
     assert (worker.env["MEW_TOKEN"], worker.env["DELAY"]) == ("worker-token", "2000")
+    assert worker.log.name == "worker.log"
+    assert found.notes == ()
+
+
+def test_its_bridge_is_ours_and_its_agent_is_named_with_its_line(read: Read) -> None:
+    found = read("coder.yaml")
+    _, files = found.programs
+    assert files.argv[3:] == (
+        *("bridge", "--env", MARK, "--"),
+        *("npx", "-y", "@modelcontextprotocol/server-filesystem", "../my files"),
+    )
+    assert files.env["MEW_SPACE"] == "my coder"
+    agent, to = found.notes
+    assert agent.partition("space.yaml")[2] == (
+        ":17: participants.mew.args: 'mew agent run' is an agent of the TypeScript implementation;"
+        " name a program of yours; mew is not started"
+    )
+    assert ": participants.human.default_to: no effect" in to
+
+
+def test_its_own_server_is_named_with_its_line_and_so_is_what_depends_on_it(read: Read) -> None:
+    found = read("maze.yaml")
+    assert [one.name for one in found.programs] == ["gateway"]
+    maze, watcher = found.notes
+    assert ":10: participants.cat-maze.args: 'mew mcp cat-maze' is a server that comes with" in maze
+    assert watcher.endswith("cat-maze: not started by this file; watcher is not started")
+
+
+def test_an_agent_without_its_key_is_named_with_the_line_that_asks_for_it(read: Read) -> None:
+    found = read("notes.yaml")
+    assert [one.name for one in found.programs] == ["gateway"]
     (note,) = found.notes
-    assert note.endswith(
-        ": participants.worker.output_log: no effect: what it writes is in .mew/logs, and 'mew logs' shows it"
-    )
-
-
-def test_its_own_programs_are_named_with_their_line_and_what_to_write_in_their_place(read: Read) -> None:
-    with pytest.raises(ConfigError) as error:
-        read("coder.yaml")
-    assert str(error.value).partition("space.yaml")[2] == (
-        ":11: participants.mcp-fs-bridge.args: 'mew bridge start' is its bridge;"
-        " say 'mcp_server: {command: …, args: […]}' in its place"
-    )
+    assert ":14: participants.assistant.env.OPENAI_API_KEY: '${OPENAI_API_KEY}' is not set" in note

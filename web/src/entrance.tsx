@@ -1,4 +1,4 @@
-/** The way in: a link, or a token pasted; then which space. */
+/** Signing in: with a link or a pasted token, then choosing a space. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -33,7 +33,7 @@ export function Entrance({ code, present, notice, onSignedIn }: Props) {
     try {
       await attempt();
     } catch (error) {
-      said.value = error instanceof Problem ? sentence(error) : "Something went wrong; try again.";
+      said.value = error instanceof Problem ? sentence(error) : "An unexpected error occurred. Try again.";
     }
     busy.value = false;
   };
@@ -45,7 +45,7 @@ export function Entrance({ code, present, notice, onSignedIn }: Props) {
     });
   const paste = (token: string, keep: boolean): Promise<void> =>
     trying(async () => {
-      if (!mayBeToken(token)) throw new Problem(0, "no_token_at_all", "This is no token: none has a space or a comma.");
+      if (!mayBeToken(token)) throw new Problem(0, "no_token_at_all", "This is not a token: tokens contain no spaces or commas.");
       const found = await spaces(token);
       const only = found.length === 1 ? found[0] : undefined;
       if (only !== undefined) enter(only, token, keep);
@@ -92,14 +92,14 @@ function TokenForm({ busy, onToken }: { busy: boolean; onToken(token: string, ke
   };
   return (
     <form onSubmit={submit}>
-      <p>Were you invited? A link works once. Ask whoever invited you for a new link.</p>
+      <p>Were you invited? Open the link you were sent. A link works only once: if it is used up, ask for a new one.</p>
       <p>
-        Is the space your own? Type <code>mew page</code> beside its space.yaml: it prints a link that signs you in. Or paste your token.
+        Do you run the space yourself? Run <code>mew page</code> in the directory of its space.yaml to get a sign-in link, or paste your token.
       </p>
       <label for="token">Token</label>
       <input id="token" name="token" type="password" autocomplete="off" spellcheck={false} required autofocus />
       <label class="check">
-        <input name="keep" type="checkbox" /> Keep it in this browser
+        <input name="keep" type="checkbox" /> Remember it in this browser
       </label>
       <button type="submit" disabled={busy}>
         Sign in
@@ -111,7 +111,7 @@ function TokenForm({ busy, onToken }: { busy: boolean; onToken(token: string, ke
 function SpaceChoice({ spaces, onChoose }: { spaces: SpaceShown[]; onChoose(space: SpaceShown): void }) {
   return (
     <section aria-labelledby="which">
-      <h2 id="which">Which space?</h2>
+      <h2 id="which">Choose a space</h2>
       <ul>
         {spaces.map((space) => (
           <li key={space.id}>
@@ -140,16 +140,16 @@ function OtherChoice({ present, linked, onStay, onBecome }: OtherProps) {
   };
   return (
     <section aria-labelledby="whose">
-      <h2 id="whose">This link signs in somebody else</h2>
+      <h2 id="whose">This link is for a different participant</h2>
       <ul>
         <li>
           <button type="button" onClick={stay}>
-            Stay <Who who={present} />
+            Stay signed in as <Who who={present} />
           </button>
         </li>
         <li>
           <button type="button" onClick={() => onBecome(linked)}>
-            Become <Who who={linked} />
+            Switch to <Who who={linked} />
           </button>
         </li>
       </ul>
@@ -173,7 +173,7 @@ function isSame(one: SignedIn, other: SignedIn): boolean {
 }
 
 function sentence(problem: Problem): string {
-  if (problem.code === "bad_link") return "This link was used before, or is too old. Ask whoever invited you for a new link; for a space of your own, type: mew page";
-  if (problem.code === "bad_token") return "No space here knows this token.";
+  if (problem.code === "bad_link") return "This link has been used or has expired. Ask the person who invited you for a new one; for your own space, run: mew page";
+  if (problem.code === "bad_token") return "This token is not valid for any space on this gateway.";
   return problem.message;
 }

@@ -25,14 +25,16 @@ const FIELDS_MAX = 100;
 const CHOICES_MAX = 300;
 const SEVERAL_MAX = 60;
 const LINE_MAX = 200;
+/** A text that is longer than the field would be seen in part. */
+const ONE_LINE_MAX = 80;
 const ONE_LINE = /(path|file|folder|dir|directory|cwd|name|title|url|uri|host|branch|ref|id|key|email|source|destination|query)$/i;
 const FORMATS: Record<string, [fits: (text: string) => boolean, fault: string]> = {
   email: [(text) => /^[^\s@]+@[^\s@]+$/.test(text), "must be an e-mail address"],
-  uri: [(text) => URL.canParse(text), "must be a whole address, which begins like https://"],
-  date: [(text) => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)), "must be a date, as in 2026-01-31"],
+  uri: [(text) => URL.canParse(text), "must be a complete address, starting with https://"],
+  date: [(text) => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)), "must be a date, such as 2026-01-31"],
   "date-time": [
     (text) => /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text)),
-    "must be a moment, as in 2026-01-31T10:00:00Z",
+    "must be a date and time, such as 2026-01-31T10:00:00Z",
   ],
 };
 
@@ -70,6 +72,11 @@ export function entryOf(value: Json | undefined): Entry {
   return { text: written(value), value, fault: null };
 }
 
+/** A value of whatever kind, as JSON. */
+export function jsonEntry(value: Json): Entry {
+  return { text: JSON.stringify(value, null, 2), value, fault: null };
+}
+
 /** What somebody typed, as what the field wants. */
 export function entryTyped(text: string, schema: JsonObject, needed: boolean, before: Entry): Entry {
   return isText(schema, before) ? readText(text, needed, before) : readValue(text, typesOf(schema));
@@ -82,7 +89,7 @@ export function isText(schema: JsonObject, entry: Entry): boolean {
 
 /** Whether it is a text that has one line by its nature: Enter ends it, and makes no second line of it. */
 export function isOneLine(schema: JsonObject, name: string, entry: Entry): boolean {
-  if (!isText(schema, entry) || /[\r\n]/.test(entry.text)) return false;
+  if (!isText(schema, entry) || entry.text.length > ONE_LINE_MAX || /[\r\n]/.test(entry.text)) return false;
   const most = schema.maxLength;
   return (typeof most === "number" && most <= LINE_MAX) || Object.hasOwn(FORMATS, textIn(schema.format) ?? "") || ONE_LINE.test(name);
 }
@@ -136,7 +143,7 @@ function readValue(text: string, types: string[]): Entry {
   try {
     return { text, value: parseJson(text), fault: null };
   } catch {
-    const wanted = types.some((type) => type === "number" || type === "integer") ? "This is no number." : "This is not JSON yet.";
+    const wanted = types.some((type) => type === "number" || type === "integer") ? "This is not a number." : "This is not valid JSON.";
     return { text, value: undefined, fault: wanted };
   }
 }

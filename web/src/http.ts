@@ -47,23 +47,45 @@ export interface Participant {
   streams: string[];
 }
 
-export interface Decided {
+/** A request that names a proposal. `params` are missing if they were too long. */
+export interface Fulfilment {
   id: string;
+  at: string;
   by: string;
-  reason?: string;
+  target: string | string[] | null;
+  method: string;
+  params?: JsonObject;
+  edited: boolean;
+  differences: { path: string; old?: Json; new?: Json }[];
+  via: string | null;
+  late: boolean;
+  response: { id: string; at: string; by: string; result?: Json; error?: JsonObject } | null;
 }
 
 export interface Proposal {
   id: string;
   proposer: string;
   at: string;
-  status: "open" | "fulfilled" | "rejected" | "withdrawn";
+  status: "open" | "approved" | "fulfilled" | "failed" | "withdrawn" | "expired";
   to: string[];
-  fulfilments: Decided[];
-  rejections: Decided[];
-  withdrawals: Decided[];
-  method?: string;
-  params?: Json;
+  method: string;
+  params: JsonObject;
+  context: string | null;
+  why: string | null;
+  expires_at: string | null;
+  preferred: string[];
+  exclusive: boolean;
+  rejections: {
+    id: string;
+    at: string;
+    by: string;
+    reason: string | null;
+    message: string | null;
+    explanations: { id: string; text: string }[];
+  }[];
+  fulfilments: Fulfilment[];
+  unrelated: Fulfilment[];
+  withdrawn: { id: string; at: string; reason: string | null } | null;
 }
 
 /** `next` goes into `before`; null: there are no older ones. Not `complete`: some may be gone. */
@@ -179,7 +201,7 @@ async function ask<Answer>(token: string | null, path: string, asking: Asking = 
   }
   const answer = parsed(text);
   if (status < 200 || status > 299) throw problemIn(status, answer);
-  if (answer === null) throw new Problem(status, "unreadable", "the gateway's answer makes no sense");
+  if (answer === null) throw new Problem(status, "unreadable", "the gateway sent an unreadable response");
   return answer as JsonObject & Answer;
 }
 
@@ -197,7 +219,7 @@ function problemIn(status: number, answer: JsonObject | null): Problem {
   return new Problem(
     status,
     typeof error === "string" ? error : "unreadable",
-    typeof detail === "string" ? detail : `the gateway answered with status ${status}`,
+    typeof detail === "string" ? detail : `the gateway responded with status ${status}`,
     typeof retry === "number" ? retry : undefined,
   );
 }

@@ -36,6 +36,19 @@ export function own<Value>(object: { [name: string]: Value }, name: string): Val
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
+/** How many values there are in a value, itself included, and how deep they lie; counting stops beyond `most`. */
+export function sizeOfTree(value: Json, most: number): { values: number; depth: number } {
+  let [values, depth] = [1, 0];
+  if (!isObject(value) && !Array.isArray(value)) return { values, depth };
+  for (const inner of Object.values(value)) {
+    const size = sizeOfTree(inner, most - values);
+    values += size.values;
+    depth = Math.max(depth, size.depth + 1);
+    if (values > most) break;
+  }
+  return { values, depth };
+}
+
 function keepDigits(_key: string, value: Json, context?: { source?: string }): Json {
   if (typeof value !== "number" || context?.source === undefined) return value;
   const kept = Number.isFinite(value) && significant(String(value)) === significant(context.source);

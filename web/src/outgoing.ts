@@ -56,7 +56,7 @@ export class Outgoing {
   /** `when` is asked each time before it leaves: what was right when it was said may be wrong after a lost connection. */
   send(draft: Draft, when: () => When = () => "now"): Promise<Envelope> {
     const id = draft.id ?? newId();
-    if (this.#pending.size >= PENDING_MAX) return Promise.reject(new NotSent("too much waits to be sent", false));
+    if (this.#pending.size >= PENDING_MAX) return Promise.reject(new NotSent("too many envelopes are waiting to be sent", false));
     const envelope = { protocol: PROTOCOL, id, ts: new Date().toISOString(), from: this.#me ?? "", ...draft };
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#late(id), DEADLINE_MS);
@@ -86,7 +86,7 @@ export class Outgoing {
   abandon(): void {
     for (const pending of [...this.#pending.values()]) {
       this.#take(pending.envelope.id);
-      pending.reject(new NotSent("the connection was ended", pending.sent > 0));
+      pending.reject(new NotSent("the connection was closed", pending.sent > 0));
     }
   }
 
@@ -129,8 +129,8 @@ export class Outgoing {
   }
 
   #whyLate({ sent, isHeld }: Pending): string {
-    if (sent > 0) return "the gateway did not say whether it arrived";
-    return isHeld && this.#me !== null ? "who is to do it did not come back in time" : "there was no connection in time";
+    if (sent > 0) return "the gateway did not confirm that it arrived";
+    return isHeld && this.#me !== null ? "the participant did not reconnect in time" : "the connection was not restored in time";
   }
 
   #pass(pending: Pending): void {

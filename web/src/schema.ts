@@ -109,12 +109,12 @@ class Checker {
   #object(schema: JsonObject, value: JsonObject, path: string[], depth: number): void {
     const properties = isObject(schema.properties) ? schema.properties : {};
     for (const name of Array.isArray(schema.required) ? schema.required : []) {
-      if (typeof name === "string" && !Object.hasOwn(value, name)) this.#fault([...path, name], "is needed");
+      if (typeof name === "string" && !Object.hasOwn(value, name)) this.#fault([...path, name], "is required");
     }
     for (const [name, item] of Object.entries(value)) {
       if (Object.hasOwn(properties, name)) this.check(properties[name], item, [...path, name], depth + 1);
       else if (schema.additionalProperties === false && !isObject(schema.patternProperties)) {
-        this.#fault([...path, name], "is not something this tool takes");
+        this.#fault([...path, name], "is not an argument of this tool");
       } else if (isObject(schema.additionalProperties)) this.check(schema.additionalProperties, item, [...path, name], depth + 1);
     }
   }
@@ -123,7 +123,7 @@ class Checker {
     for (const one of Array.isArray(schema.allOf) ? schema.allOf : []) this.check(one, value, path, depth + 1);
     for (const choices of [schema.anyOf, schema.oneOf]) {
       if (Array.isArray(choices) && !choices.some((one) => this.#accepts(one, value, depth))) {
-        this.#fault(path, "is none of what it may be");
+        this.#fault(path, "matches none of the allowed alternatives");
       }
     }
   }

@@ -11,8 +11,8 @@ export function StaySignedIn({ who }: { who: SignedIn }) {
     kept.value = !kept.value && remember(who, "browser");
   };
   const title = kept.value
-    ? "your token is kept in this browser; press to forget it"
-    : "keep your token in this browser, so that you need not sign in when you come back: so far it is gone with this tab";
+    ? "Your token is stored in this browser. Press to remove it."
+    : "Store your token in this browser so that you stay signed in after closing this tab.";
   return (
     <button type="button" class="quiet" aria-pressed={kept.value} title={title} onClick={turn}>
       {kept.value ? "Staying signed in" : "Stay signed in"}

@@ -18,9 +18,11 @@ const TELLING = new RegExp(
 );
 const GAP = new RegExp(`${EMPTY_LINES}|${SPACES}`, "gu");
 const SUSPECT = new RegExp(`${HIDDEN}|\\p{M}{5}|${SPACES}|${EMPTY_LINES}`, "u");
+// Line breaks and tabs; letters that are written from right to left.
+const BREAKS_OR_TURNS = /[\n\t\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._@/:-]*$/;
 /** What the page itself calls somebody. */
-const TAKEN = new Set(["gateway", "everyone", "somebody"]);
+const TAKEN = new Set(["gateway", "everyone", "someone", "you"]);
 const NAMED: Record<string, string> = {
   "202a": "left-to-right embedding", "202b": "right-to-left embedding", "202c": "end of direction", "202d": "left-to-right override",
   "202e": "right-to-left override", "200b": "zero-width space", "200c": "zero-width non-joiner", "200d": "zero-width joiner",
@@ -51,6 +53,16 @@ export function pieces(text: string): Piece[] {
   return found;
 }
 
+/** Whether a field shows all of it: nothing in it is invisible, or pushed out of sight. */
+export function isSeen(text: string): boolean {
+  return !SUSPECT.test(text) || pieces(text).every((piece) => typeof piece === "string");
+}
+
+/** Whether it is seen as it is, in one line and in the order it is written. */
+export function isPlain(text: string): boolean {
+  return isSeen(text) && !BREAKS_OR_TURNS.test(text);
+}
+
 /** The same as one text, for titles and names that are read aloud. */
 export function visible(text: string, most = 200): string {
   const cutOff = cut(text, most);
@@ -67,8 +79,8 @@ export function brief(text: string, most: number): string {
 }
 
 /** How much of a text is shown at first: so many characters, and not more lines than such a text mostly has. A gap is as one line. */
-export function firstPart(text: string, most: number): number {
-  let [end, left, lines] = [0, most, Math.ceil(most / CHARACTERS_A_LINE)];
+export function firstPart(text: string, most: number, linesMax = Math.ceil(most / CHARACTERS_A_LINE)): number {
+  let [end, left, lines] = [0, most, linesMax];
   for (const gap of [...gapsIn(text, lines), null]) {
     const next = gap?.index ?? text.length;
     while (end < next) {
@@ -84,6 +96,19 @@ export function firstPart(text: string, most: number): number {
     lines -= 1;
   }
   return end;
+}
+
+/** The text in chunks of about this size, which end with a line where there is one, and never within a character. */
+export function chunksOf(text: string, size: number): string[] {
+  const chunks: string[] = [];
+  for (let [start, end] = [0, 0]; start < text.length; start = end) {
+    end = Math.min(start + size, text.length);
+    const line = text.lastIndexOf("\n", end - 1) + 1;
+    if (end < text.length && line > start + size / 2) end = line;
+    else if (end < text.length && isLow(text.charCodeAt(end))) end -= 1;
+    chunks.push(text.slice(start, end));
+  }
+  return chunks;
 }
 
 function gapsIn(text: string, most: number): RegExpExecArray[] {

@@ -74,13 +74,13 @@ const DO_NOT_COME_BACK = 4500;
 const REASONS: Record<number, [code: string, message: string]> = {
   1006: ["unreachable", "the connection was lost"],
   4001: ["shutdown", "the gateway is stopping"],
-  4008: ["slow_reader", "this page read too slowly"],
-  4010: ["unavailable", "the space is not available now"],
-  4011: ["space_full", "the space has all the connections it may have"],
-  4012: ["flooding", "too much of what was sent was refused"],
-  4501: ["bad_token", "this token is no longer good"],
+  4008: ["slow_reader", "this page was reading too slowly"],
+  4010: ["unavailable", "the space is currently unavailable"],
+  4011: ["space_full", "the space has reached its connection limit"],
+  4012: ["flooding", "too many envelopes were refused"],
+  4501: ["bad_token", "your token is no longer valid"],
   4503: ["kicked", "you were removed from the space"],
-  4504: ["no_such_space", "there is no such space any more"],
+  4504: ["no_such_space", "the space no longer exists"],
 };
 
 /** Connect to a space, and stay connected until told otherwise. */
@@ -115,7 +115,7 @@ class Link {
   }
 
   send(draft: Draft, when?: () => When): Promise<Envelope> {
-    if (this.#ended) return Promise.reject(new Problem(0, "closed", "the connection was ended"));
+    if (this.#ended) return Promise.reject(new Problem(0, "closed", "the connection was closed"));
     return this.#outgoing.send(draft, when);
   }
 

@@ -29,8 +29,8 @@ describe("what one may do", () => {
 
   it("is said in words, what weighs most first", () => {
     const said = inWords([{ kind: "chat" }, { kind: "mcp/request", to: "files", payload: { method: "tools/call", params: { name: "read_*" } } }, { kind: "mcp/proposal" }]);
-    expect(said.map((one) => one.words)).toEqual(["Use the tool read_*", "Propose anything of anyone", "Talk"]);
-    expect(said[0]!.limits).toEqual(["only of files"]);
+    expect(said.map((one) => one.words)).toEqual(["Use the tool read_*", "Propose anything on anyone", "Chat"]);
+    expect(said[0]!.limits).toEqual(["only on files"]);
   });
 
   it.each(["constructor", "toString", "__proto__"])("is said of a method called %s, too", (method) => {

@@ -20,6 +20,11 @@ export class Told {
     return BEGIN + this.#count * 1000;
   }
 
+  /** The proposals that wait for ann now. */
+  get waiting(): string[] {
+    return this.space.waiting(this.now).map(({ id }) => id);
+  }
+
   welcome(capabilities: JsonObject[], others: string[]): void {
     const participants = others.map((id) => ({ id, capabilities: [] }));
     this.say(GATEWAY, "system/welcome", { you: { id: "ann", capabilities }, participants }, { to: ["ann"] });

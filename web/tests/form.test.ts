@@ -21,7 +21,7 @@ describe("a form", () => {
     expect(entryTyped("12", { type: "integer" }, true, EMPTY).value).toBe(12);
     expect(entryTyped("12", { type: "string" }, true, EMPTY).value).toBe("12");
     expect(entryTyped("", { type: "string" }, false, EMPTY).value).toBeUndefined();
-    expect(entryTyped("twelve", { type: "integer" }, true, EMPTY).fault).toBe("This is no number.");
+    expect(entryTyped("twelve", { type: "integer" }, true, EMPTY).fault).toBe("This is not a number.");
   });
 
   it("offers what may be chosen by its name, in each way MCP has for that", () => {
@@ -40,6 +40,7 @@ describe("a form", () => {
     expect(isOneLine({ type: "string", maxLength: 80 }, "said", written)).toBe(true);
     expect(isOneLine({ type: "string" }, "content", written)).toBe(false);
     expect(isOneLine({ type: "string" }, "path", { ...written, text: "a\r\nb" })).toBe(false);
+    expect(isOneLine({ type: "string" }, "path", { ...written, text: "a".repeat(81) })).toBe(false); // its end would be out of sight
     expect(isOneLine({ type: "array" }, "path", { ...written, value: [] })).toBe(false);
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { exactDigits, isObject, parseJson } from "../src/json";
+import { exactDigits, isObject, parseJson, sizeOfTree } from "../src/json";
 
 test.each(["12345678901234567890", "-0.1234567890123456789", "1e400", "123456789.123456789123"])(
   "%s is sent on as it came",
@@ -32,4 +32,11 @@ test("an object that says it is such a number is an object", () => {
 test("digits in texts change nothing", () => {
   const text = '{"text":"12345678901234567890 1e400","__proto__":{"x":1}}';
   expect(JSON.stringify(parseJson(text))).toBe(text);
+});
+
+test("the size of a tree is counted as far as anybody wants to know", () => {
+  expect(sizeOfTree("x", 10)).toEqual({ values: 1, depth: 0 });
+  expect(sizeOfTree([1, { a: [2] }, {}], 10)).toEqual({ values: 6, depth: 3 });
+  expect(sizeOfTree(parseJson("[12345678901234567890]"), 10)).toEqual({ values: 2, depth: 1 });
+  expect(sizeOfTree(Array.from({ length: 1_000 }, () => 1), 10).values).toBe(11);
 });

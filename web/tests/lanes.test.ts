@@ -38,14 +38,14 @@ describe("lanes", () => {
     const span = spanOf(told);
     const bar = laneOf(lanesOf(told.space, span), "bot").bars[0];
     expect(bar?.to).toBe(span.end);
-    expect(bar?.words).toContain("and goes on");
+    expect(bar?.words).toContain("so far");
   });
 
   it("makes one bar of all that is said at nearly the same time, so that a flood is one, too", () => {
     const told = new Told();
     for (let count = 0; count < 20; count += 1) told.say("bot", "chat", { text: `${count}` });
     const lanes = lanesOf(told.space, { ...spanOf(told), stepMs: 1e12 });
-    expect(laneOf(lanes, "bot").bars.map(({ words }) => words)).toEqual(["bot says 20 things"]);
+    expect(laneOf(lanes, "bot").bars.map(({ words }) => words)).toEqual(["bot sends 20 messages"]);
     expect(laneOf(lanesOf(told.space, spanOf(told)), "bot").bars).toHaveLength(20);
   });
 

@@ -129,7 +129,7 @@ test("what waits for somebody who does not come is not sent, and says so", async
   outgoing.connected("ann");
   const answer = outgoing.send({ kind: "mcp/request", id: "a" }, () => "later");
   vi.advanceTimersByTime(30_000);
-  await expect(answer).rejects.toMatchObject({ uncertain: false, message: "who is to do it did not come back in time" });
+  await expect(answer).rejects.toMatchObject({ uncertain: false, message: "the participant did not reconnect in time" });
   outgoing.reconsider();
   expect(sent).toEqual([]);
 });

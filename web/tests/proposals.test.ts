@@ -1,124 +1,131 @@
 import { describe, expect, it } from "vitest";
 
+import { GATEWAY } from "../src/envelope";
+import type { Proposal as Listed } from "../src/http";
 import { precedents } from "../src/space/precedents";
 import { statusOf } from "../src/space/proposals";
 import { Told } from "./envelopes";
 
-describe("the life of a proposal", () => {
-  it("waits for who may decide it, until the request is made", () => {
+const LISTED: Listed = {
+  id: "old", proposer: "bot", at: "2026-01-01T11:00:00Z", status: "open", to: ["files"], method: "tools/call", params: { name: "read" },
+  context: null, why: "to know", expires_at: "2026-01-01T13:00:00Z", preferred: [], exclusive: false,
+  rejections: [{ id: "n", at: "2026-01-01T11:00:01Z", by: "bob", reason: "busy", message: "later", explanations: [] }],
+  fulfilments: [], unrelated: [], withdrawn: null,
+};
+const SENT = {
+  id: "r", at: "2026-01-01T12:00:09Z", by: "bob", target: "files", method: "tools/call", params: { name: "read" }, edited: true,
+  differences: [{ path: "$.params.arguments.path", old: "a", new: "b" }], via: "cli", late: false, response: null,
+};
+
+describe("a proposal", () => {
+  it("waits for whoever may decide it, until the request is sent", () => {
     const told = new Told();
     const proposal = told.propose();
-    expect(told.space.waiting.map((one) => one.id)).toEqual([proposal.id]);
-    const request = told.fulfil(proposal);
-    const kept = told.space.proposals.get(proposal.id)!;
-    expect(statusOf(kept)).toBe("approved");
-    expect(told.space.waiting).toEqual([]);
-    told.answer(request);
-    expect(statusOf(kept)).toBe("fulfilled");
-    expect(kept.fulfilments[0]).toMatchObject({ by: "ann", edited: false, answer: { by: "files", failed: false } });
+    expect(told.waiting).toEqual([proposal.id]);
+    told.fulfil(proposal);
+    expect(told.waiting).toEqual([]);
   });
 
-  it("is marked as edited where what ran is not what was proposed", () => {
+  it("keeps waiting when an unrelated request names it", () => {
+    const told = new Told();
+    const proposal = told.propose();
+    told.fulfil(proposal, "eve", { method: "tools/call", params: { name: "read_file", arguments: { path: "a.txt" } } });
+    told.say("eve", "mcp/request", { jsonrpc: "2.0", id: 1, ...proposal.payload }, { to: ["eve"], correlation_id: [proposal.id] });
+    expect(told.waiting).toEqual([proposal.id]);
+    expect(told.space.proposals.get(proposal.id)!.unrelated).toMatchObject([{ by: "eve", tool: "read_file" }, { by: "eve", to: ["eve"] }]);
+  });
+
+  it("tells in what an approval differs from it", () => {
     const told = new Told();
     const proposal = told.propose({ path: "a.txt", content: "x" });
     told.fulfil(proposal, "ann", { method: "tools/call", params: { name: "write_file", arguments: { path: "b.txt", content: "x" } } });
     const [fulfilment] = told.space.proposals.get(proposal.id)!.fulfilments;
-    expect(fulfilment!.edited).toBe(true);
     expect(fulfilment!.changes).toEqual([{ path: "params.arguments.path", old: "a.txt", new: "b.txt" }]);
   });
 
-  it("is marked as edited where it was sent to somebody else", () => {
+  it("no longer waits once it has expired", () => {
     const told = new Told();
-    const proposal = told.propose();
-    told.say("ann", "mcp/request", { jsonrpc: "2.0", id: 1, ...proposal.payload }, { to: ["other"], correlation_id: [proposal.id] });
-    expect(told.space.proposals.get(proposal.id)!.fulfilments[0]!.edited).toBe(true);
+    const payload = { method: "tools/call", params: { name: "write_file" }, expires_at: new Date(told.now + 60_000).toISOString() };
+    const proposal = told.say("bot", "mcp/proposal", payload, { to: ["files"] });
+    expect(told.waiting).toEqual([proposal.id]);
+    expect(told.space.waiting(told.now + 60_000)).toEqual([]);
+    expect(statusOf(told.space.proposals.get(proposal.id)!, told.now + 60_000)).toBe("expired");
   });
 
-  it("stays open for others after a rejection, and is not shown again to who rejected it", () => {
+  it("is listed last once its proposer has left", () => {
     const told = new Told();
-    const proposal = told.propose();
-    const no = told.say("ann", "mcp/reject", { reason: "unsafe" }, { to: ["bot"], correlation_id: [proposal.id] });
-    told.say("ann", "chat", { text: "not there, please" }, { to: ["bot"], correlation_id: [no.id] });
-    const kept = told.space.proposals.get(proposal.id)!;
-    expect(statusOf(kept)).toBe("open");
-    expect(kept.rejections).toMatchObject([{ by: "ann", reason: "unsafe", words: ["not there, please"] }]);
-    expect(told.space.waiting).toEqual([]);
-    told.say("bot", "mcp/withdraw", { reason: "other" }, { correlation_id: [proposal.id] });
-    expect(statusOf(kept)).toBe("rejected");
+    told.welcome([{ kind: "*" }], ["bot", "files", "kit"]);
+    const first = told.propose();
+    const second = told.propose({}, { from: "kit" });
+    told.say(GATEWAY, "system/presence", { event: "leave", participant: { id: "bot" } });
+    expect(told.space.items(told.now).map(({ id }) => id)).toEqual([second.id, first.id]);
+    expect(told.space.hasLeft(told.space.proposals.get(first.id)!)).toBe(true);
+    told.say(GATEWAY, "system/presence", { event: "join", participant: { id: "bot" } });
+    expect(told.space.items(told.now).map(({ id }) => id)).toEqual([first.id, second.id]);
   });
 
-  it("is withdrawn by nobody but its proposer", () => {
-    const told = new Told();
-    const proposal = told.propose();
-    told.say("eve", "mcp/withdraw", {}, { correlation_id: [proposal.id] });
-    expect(told.space.waiting).toHaveLength(1);
-    told.say("bot", "mcp/withdraw", { reason: "timeout" }, { correlation_id: [proposal.id] });
-    expect(statusOf(told.space.proposals.get(proposal.id)!)).toBe("timed_out");
-  });
-
-  it("takes an answer from whom it was asked of alone", () => {
-    const told = new Told();
-    const request = told.fulfil(told.propose());
-    told.say("eve", "mcp/response", { result: {} }, { correlation_id: [request.id] });
-    expect(told.space.exchanges.get(request.id)!.answers).toEqual([]);
-    told.answer(request, { isError: true, content: [] });
-    expect([...told.space.proposals.all.values()].map(statusOf)).toEqual(["failed"]);
-  });
-
-  it("does not wait for its own proposer, nor for whom it is not meant", () => {
-    const told = new Told();
-    told.say("ann", "mcp/proposal", { method: "tools/call", params: { name: "x" } }, { to: ["files"] });
-    told.say("bot", "mcp/proposal", { method: "tools/call", params: { name: "x" }, targeting: { preferred: ["bob"], exclusive: true } }, { to: ["files"] });
-    expect(told.space.waiting).toEqual([]);
-  });
-
-  it("waits only for who may make the request or reject it", () => {
+  it("waits only for those who may make the request or reject it", () => {
     const told = new Told();
     told.propose();
     told.welcome([{ kind: "chat" }], ["bot", "files"]);
-    expect(told.space.waiting).toEqual([]);
+    expect(told.waiting).toEqual([]);
     told.welcome([{ kind: "mcp/request", to: "files", payload: { method: "tools/call", params: { name: "write_*" } } }], ["bot", "files"]);
-    expect(told.space.waiting).toHaveLength(1);
+    expect(told.waiting).toHaveLength(1);
   });
 
-  it("shows how the same was decided before, and what only looks like it apart", () => {
+  it("shows how the same was decided before, apart from what only looks like it", () => {
     const told = new Told();
     told.answer(told.fulfil(told.propose({ path: "1" })));
     const second = told.propose({ path: "2" });
     told.say("ann", "mcp/reject", {}, { correlation_id: [second.id] });
     told.answer(told.fulfil(told.say("eve", "mcp/proposal", second.payload, { to: ["files"] })));
     const third = told.space.proposals.get(told.propose({ path: "1" }).id)!;
-    expect(precedents(told.space.proposals.all.values(), third).map(({ proposal, likeness }) => [likeness, proposal.params.arguments])).toEqual([
+    const before = precedents(told.space.proposals.all.values(), third, told.now);
+    expect(before.map(({ proposal, likeness }) => [likeness, proposal.params.arguments])).toEqual([
       ["same", { path: "1" }],
       ["own", { path: "2" }],
       ["others", { path: "2" }],
     ]);
   });
+});
 
-  it("knows of open ones that are older than the history", () => {
+describe("the gateway's list of proposals", () => {
+  it("brings open ones that are older than the history", () => {
     const told = new Told();
-    const listed = { id: "old", proposer: "bot", at: "2026-01-01T11:00:00Z", status: "open" as const, to: ["files"], fulfilments: [], rejections: [], withdrawals: [], method: "tools/call", params: { name: "read" } };
-    told.space.apply({ is: "proposals", listed: [listed] });
-    told.space.apply({ is: "proposals", listed: [listed] });
-    expect(told.space.waiting.map((one) => one.id)).toEqual(["old"]);
+    told.space.apply({ is: "proposals", listed: [LISTED] });
+    told.space.apply({ is: "proposals", listed: [LISTED] });
+    expect(told.waiting).toEqual(["old"]);
+    const known = told.space.proposals.get("old")!;
+    expect(known).toMatchObject({ why: "to know", expiresAt: Date.parse("2026-01-01T13:00:00Z") });
+    expect(known.rejections).toMatchObject([{ by: "bob", reason: "busy", message: "later" }]);
     told.fulfil({ protocol: "", id: "old", from: "bot", kind: "mcp/proposal", to: ["files"], payload: { method: "tools/call", params: { name: "read" } } });
-    expect(told.space.waiting).toEqual([]);
+    expect(told.waiting).toEqual([]);
   });
 
-  it("is closed by what was missed, and cannot be decided twice", () => {
+  it("closes what was decided during a gap", () => {
     const told = new Told();
     const { id } = told.propose();
-    const listed = { id, proposer: "bot", at: "2026-01-01T12:00:00Z", to: ["files"], rejections: [], withdrawals: [] };
-    const fulfilled = { ...listed, status: "fulfilled" as const, fulfilments: [{ id: "r", by: "bob" }] };
-    told.space.apply({ is: "proposals", listed: [fulfilled] });
-    told.space.apply({ is: "proposals", listed: [fulfilled] });
-    expect(told.space.waiting).toEqual([]);
-    expect(told.space.proposals.get(id)!.fulfilments).toMatchObject([{ id: "r", by: "bob", edited: null }]);
-    told.answer({ protocol: "", id: "r", from: "bob", kind: "mcp/request" });
-    expect(statusOf(told.space.proposals.get(id)!)).toBe("fulfilled");
+    const approved: Listed = { ...LISTED, id, status: "approved", fulfilments: [SENT] };
+    told.space.apply({ is: "proposals", listed: [approved] });
+    told.space.apply({ is: "proposals", listed: [approved] });
+    const known = told.space.proposals.get(id)!;
+    expect(told.waiting).toEqual([]);
+    expect(known.fulfilments).toMatchObject([{ by: "bob", to: ["files"], via: "cli", changes: [{ path: "params.arguments.path" }] }]);
+    const response = { id: "a", at: "2026-01-01T12:00:10Z", by: "files", result: { isError: true, content: [] } };
+    told.space.apply({ is: "proposals", listed: [{ ...approved, status: "failed", fulfilments: [{ ...SENT, response }] }] });
+    expect(statusOf(known, told.now)).toBe("failed");
   });
 
-  it("does not keep megabytes of another's, and is kept while it waits", () => {
+  it("does not bring back to life what was answered since, and lets its answer arrive", () => {
+    const told = new Told();
+    told.space.apply({ is: "proposals", listed: [{ ...LISTED, status: "approved", fulfilments: [SENT] }] });
+    told.answer({ protocol: "", id: "r", from: "bob", kind: "mcp/request" });
+    expect(statusOf(told.space.proposals.get("old")!, told.now)).toBe("fulfilled");
+  });
+});
+
+describe("what is kept of proposals", () => {
+  it("is bounded by size, and one that waits is not dropped for another's", () => {
     const told = new Told();
     const proposal = told.propose();
     const text = "x".repeat(900_000);
@@ -127,7 +134,7 @@ describe("the life of a proposal", () => {
     expect(told.space.proposals.get(proposal.id)).toBeDefined();
   });
 
-  it("is not drowned by another's", () => {
+  it("is bounded in number, and one that waits is not dropped for another's", () => {
     const told = new Told();
     const proposal = told.propose();
     for (let count = 0; count < 6_000; count += 1) told.say("eve", "mcp/proposal", { method: "x" }, { to: ["files"] });

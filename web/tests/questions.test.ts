@@ -21,8 +21,8 @@ describe("a question", () => {
     const first = told.propose();
     const question = ask(told, FORM, { correlation_id: ["a call"], context: "c" });
     const last = told.propose();
-    expect(told.space.items.map((item) => item.id)).toEqual([first.id, question.id, last.id]);
-    expect(told.space.items.map(isAsked)).toEqual([false, true, false]);
+    expect(told.space.items(told.now).map((item) => item.id)).toEqual([first.id, question.id, last.id]);
+    expect(told.space.items(told.now).map(isAsked)).toEqual([false, true, false]);
     expect(told.space.questions.get(question.id)).toMatchObject({
       asker: "files", rpcId: 7, message: "Which branch?", mode: "form", schema: FORM.requestedSchema, about: ["a call"], context: "c", end: null,
     });

@@ -13,7 +13,7 @@ describe("a question that asks for a secret", () => {
   it("is told by what is said of a field, by its format, and by its own words", () => {
     expect(asking({ a: { type: "string", title: "Your password" }, b: { type: "string" } })).toEqual(["a"]);
     expect(asking({ x: { type: "string", format: "password" } })).toEqual(["x"]);
-    expect(asking({ x: { type: "string" } }, "Session expired. Enter your mew token")).toEqual(["its words"]);
+    expect(asking({ x: { type: "string" } }, "Session expired. Enter your mew token")).toEqual(["in the message"]);
   });
 
   it("is none for harmless names", () => {

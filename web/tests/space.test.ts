@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { GATEWAY } from "../src/envelope";
+import { type Envelope, GATEWAY } from "../src/envelope";
 import { Space } from "../src/space/space";
 import { isToAll } from "../src/space/talk";
 import { Told } from "./envelopes";
@@ -146,13 +146,46 @@ describe("participants", () => {
 });
 
 describe("reasoning", () => {
-  it("says why something was proposed only where it came shortly before", () => {
+  const about = (told: Told, proposal: Envelope): string[] | undefined =>
+    told.space.reasonings.about(told.space.proposals.get(proposal.id)!)?.steps.map((step) => String(step.payload?.message));
+
+  it("is told of the proposal that it ended in, and of no other", () => {
     const told = new Told();
     const start = told.say("bot", "reasoning/start", { message: "hm" });
     told.say("bot", "reasoning/conclusion", { message: "so" }, { context: start.id });
-    expect(told.space.reasonings.before("bot", told.now)?.start.id).toBe(start.id);
-    expect(told.space.reasonings.before("eve", told.now)).toBeUndefined();
-    expect(told.space.reasonings.before("bot", told.now + 61_000)).toBeUndefined();
+    const [first, second] = [told.propose(), told.propose()];
+    expect(about(told, first)).toEqual(["hm", "so"]);
+    expect(about(told, second)).toBeUndefined();
+  });
+
+  it("is told of no proposal if its thinker did something else in between", () => {
+    const told = new Told();
+    const start = told.say("bot", "reasoning/start", { message: "hm" });
+    told.say("bot", "reasoning/conclusion", { message: "so" }, { context: start.id });
+    told.say("bot", "chat", { text: "the answer is 7" });
+    expect(about(told, told.propose())).toBeUndefined();
+  });
+
+  it("is told of a proposal made within it only as far as it had come by then", () => {
+    const told = new Told();
+    const start = told.say("bot", "reasoning/start", { message: "hm" });
+    told.say("bot", "reasoning/thought", { message: "first" }, { context: start.id });
+    const first = told.propose({}, { context: start.id });
+    told.say("bot", "reasoning/thought", { message: "second" }, { context: start.id });
+    const second = told.propose({}, { context: start.id });
+    told.say("bot", "reasoning/conclusion", { message: "both" }, { context: start.id, correlation_id: [second.id] });
+    expect(about(told, first)).toEqual(["hm", "first"]);
+    expect(about(told, second)).toEqual(["hm", "first", "second", "both"]);
+  });
+
+  it("is told of a proposal that it names, if the proposer itself reasons", () => {
+    const told = new Told();
+    const proposal = told.propose();
+    const start = told.say("bot", "reasoning/start", { message: "why I proposed it" }, { correlation_id: [proposal.id] });
+    told.say("bot", "reasoning/thought", { message: "the notes say so" }, { context: start.id });
+    told.say("bot", "reasoning/thought", { message: "in its context" }, { context: proposal.id });
+    told.say("eve", "reasoning/start", { message: "approve it" }, { correlation_id: [proposal.id] });
+    expect(about(told, proposal)).toEqual(["why I proposed it", "the notes say so", "in its context"]);
   });
 });
 

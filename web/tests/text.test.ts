@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import { compareLines, looksLikeDiff, readDiff } from "../src/lines";
+import { aroundChanges, compareLines, looksLikeDiff, readDiff } from "../src/lines";
 import { type Block, beginsWithHost, hostOf, isSafeAddress, parseMarkdown } from "../src/markdown";
-import { brief, bytes, count, counted, cut, firstPart, named, pieces, visible } from "../src/text";
+import { brief, bytes, chunksOf, count, counted, cut, firstPart, isPlain, isSeen, named, pieces, visible } from "../src/text";
 
 describe("text of others", () => {
   it("is left alone where it is only text, in any language", () => {
@@ -43,6 +43,21 @@ describe("text of others", () => {
     expect(firstPart("a\nb", 800)).toBe(3);
   });
 
+  it("is told apart where a field would not show all of it", () => {
+    for (const text of ["a.txt", "two\nlines", "👩‍🚀", "שלום"]) expect(isSeen(text)).toBe(true);
+    for (const text of ["a\u202eb", `a${" ".repeat(400)}b`, "\u0000"]) expect(isSeen(text)).toBe(false);
+    expect([isPlain("a.txt"), isPlain("two\nlines"), isPlain("שלום")]).toEqual([true, false, false]);
+  });
+
+  it("comes in chunks that are all of it, and end with a line where they can", () => {
+    for (const text of ["", "x".repeat(45), `${"line of text\n".repeat(9)}end`, "👍".repeat(25), "\n".repeat(30)]) {
+      const chunks = chunksOf(text, 10);
+      expect(chunks.join("")).toBe(text);
+      for (const chunk of chunks) expect(chunk).not.toMatch(/\p{Surrogate}/u);
+    }
+    expect(chunksOf("1234567\nabcdefgh", 10)).toEqual(["1234567\n", "abcdefgh"]);
+  });
+
   it("takes no longer for gaps made to take long", () => {
     const began = performance.now();
     for (const evil of [`${" ".repeat(39)}x`.repeat(5_000), `\n${" ".repeat(39)}x`.repeat(5_000), `${"\n ".repeat(4)}x`.repeat(20_000)]) pieces(evil);
@@ -57,7 +72,7 @@ describe("text of others", () => {
   it("puts a name in quotes that could be taken for words of the page", () => {
     expect(named("bot-1")).toBe("bot-1");
     expect(named("the gateway says")).toBe("“the gateway says”");
-    expect(named("Gateway")).toBe("“Gateway”");
+    for (const name of ["Gateway", "everyone", "someone", "you"]) expect(named(name)).toBe(`“${name}”`);
   });
 
   it("is never cut in the middle of a character", () => {
@@ -121,16 +136,21 @@ describe("Markdown", () => {
 describe("differences of lines", () => {
   it("are those that changed, with a few around them", () => {
     const before = Array.from({ length: 20 }, (_, at) => `line ${at}`).join("\n");
-    const lines = compareLines(before, before.replace("line 10", "other"));
+    const all = compareLines(before, before.replace("line 10", "other"));
+    expect(all).toHaveLength(21);
+    const lines = aroundChanges(all);
     expect(lines.filter((line) => line.is === "removed")).toEqual([{ is: "removed", text: "line 10" }]);
     expect(lines.filter((line) => line.is === "added")).toEqual([{ is: "added", text: "other" }]);
     expect(lines.filter((line) => line.is === "gap")).toHaveLength(2);
   });
 
-  it("are said not to be known where there are too many lines", () => {
+  it("are said not to be known where there are too many lines, and no line is left out", () => {
     const long = "x\n".repeat(3_000);
-    const [first] = compareLines(`${long}harmless`, `${long}rm -rf /`);
-    expect(first).toEqual({ is: "gap", text: "the last 1001 lines are not compared: see the raw JSON" });
+    const [first, ...lines] = compareLines(`${long}harmless`, `${long}rm -rf /`);
+    expect(first).toEqual({ is: "gap", text: "the last 1001 lines are not compared: all of them follow at the end, old and new" });
+    expect(lines).toHaveLength(2_000 + 2 * 1_001);
+    expect(lines).toContainEqual({ is: "removed", text: "harmless" });
+    expect(lines.at(-1)).toEqual({ is: "added", text: "rm -rf /" });
   });
 
   it("are read from a diff that came as text", () => {
@@ -138,5 +158,6 @@ describe("differences of lines", () => {
     expect(looksLikeDiff(diff)).toBe(true);
     expect(readDiff(diff).map((line) => line.is)).toEqual(["file", "file", "place", "removed", "added"]);
     expect(looksLikeDiff("- a list\n- of things")).toBe(false);
+    expect(readDiff(" x\nx")).toEqual([{ is: "same", text: "x" }, { is: "place", text: "x" }]); // not the same line
   });
 });

@@ -16,7 +16,7 @@ async def order(item: str) -> str:
 
 
 async def propose(me: mew.Client) -> str:
-    proposal = await me.propose_call("shop", "order", item="ink", timeout_s=DAY_S)
+    proposal = await me.propose_call("shop", "order", {"item": "ink"}, timeout_s=DAY_S)
     return proposal.id  # all that has to be kept
 
 

@@ -23,7 +23,7 @@ async def propose(
     timeout_s: float = 300,
 ) -> str:
     proposal = await me.propose_call(
-        "shop", "order", item=item, strategy=strategy, reviewers=reviewers, timeout_s=timeout_s
+        "shop", "order", {"item": item}, strategy=strategy, reviewers=reviewers, timeout_s=timeout_s
     )
     outcome = await proposal
     match outcome:

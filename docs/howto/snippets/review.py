@@ -48,7 +48,7 @@ async def decide(me: mew.Client, proposal: mew.Review) -> None:
 async def main() -> None:
     who = {"ann": ["*"], "shop": [], "bot": ["mcp/proposal", "mcp/withdraw"]}
     async with Space(who) as space, space.serving(shop, "shop"), space.connect("bot") as bot:
-        waiting = await bot.propose_call("shop", "order", item="tea", pieces=1)
+        waiting = await bot.propose_call("shop", "order", {"item": "tea", "pieces": 1})
         async with asyncio.TaskGroup() as tasks, space.connect("ann", recall=1_000) as ann:
             tasks.create_task(review(ann))
             assert await waiting.value() == "1 x tea ordered"  # it was proposed before she came
@@ -57,13 +57,13 @@ async def main() -> None:
 
 
 async def propose(bot: mew.Client) -> None:
-    assert await bot.call("shop", "order", item="pens", pieces=500) == "100 x pens ordered"
-    assert await bot.call("shop", "order", item="ink", pieces=2) == "2 x ink ordered"
+    assert await bot.call("shop", "order", {"item": "pens", "pieces": 500}) == "100 x pens ordered"
+    assert await bot.call("shop", "order", {"item": "ink", "pieces": 2}) == "2 x ink ordered"
     call = {"method": "tools/call", "params": {"name": "order", "arguments": {"item": "ink", "pieces": 3}}}
     while not bot.can_send("mcp/request", call, to="shop"):
         await anext(bot.envelopes("system/welcome"))
-    assert await bot.call("shop", "order", item="ink", pieces=3) == "3 x ink ordered"
-    outcome = await (await bot.propose_call("shop", "order", item="pony", pieces=1))
+    assert await bot.call("shop", "order", {"item": "ink", "pieces": 3}) == "3 x ink ordered"
+    outcome = await (await bot.propose_call("shop", "order", {"item": "pony", "pieces": 1}))
     assert isinstance(outcome, mew.Rejected)
     assert outcome.reason == "disagree"
 

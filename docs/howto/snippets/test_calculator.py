@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 
@@ -29,19 +30,19 @@ async def running() -> AsyncIterator[Space]:
 
 async def test_it_divides() -> None:
     async with running() as space, space.connect("ann") as ann:
-        assert await ann.call("calculator", "divide", a=6, b=3) == 2
+        assert await ann.call("calculator", "divide", {"a": 6, "b": 3}) == 2
 
 
 async def test_it_says_why_it_cannot() -> None:
     async with running() as space, space.connect("ann") as ann:
         with pytest.raises(mew.ToolError, match="division by zero"):
-            await ann.call("calculator", "divide", a=1, b=0)
+            await ann.call("calculator", "divide", {"a": 1, "b": 0})
 
 
 async def test_wrong_arguments_are_a_json_rpc_error() -> None:
     async with running() as space, space.connect("ann") as ann:
         with pytest.raises(mew.RpcError) as caught:
-            await ann.call("calculator", "divide", a="six", b=3)
+            await ann.call("calculator", "divide", {"a": "six", "b": 3})
         assert caught.value.code == -32602
 
 
@@ -54,16 +55,16 @@ async def test_bot_may_not_ask_it_directly() -> None:
 
 async def test_what_bot_proposes_runs_once_ann_approves() -> None:
     async with running() as space, space.connect("ann") as ann, space.connect("bot") as bot:
-        proposal = await bot.propose_call("calculator", "divide", a=6, b=3)
+        proposal = await bot.propose_call("calculator", "divide", {"a": 6, "b": 3})
         assert await ann.review(proposal.id).approve() == 2
         assert isinstance(await proposal, mew.Fulfilled)
 
 
 async def test_a_reviewer_who_comes_later_finds_what_waits() -> None:
     async with running() as space, space.connect("bot") as bot:
-        proposal = await bot.propose_call("calculator", "divide", a=6, b=3)
+        proposal = await bot.propose_call("calculator", "divide", {"a": 6, "b": 3})
         async with space.connect("ann", recall=100) as ann:
-            (waiting,) = ann.book.open
+            (waiting,) = ann.book.open(datetime.now(UTC))
             assert await ann.review(waiting.id).approve() == 2
         assert await proposal.value() == 2
 
@@ -71,4 +72,4 @@ async def test_a_reviewer_who_comes_later_finds_what_waits() -> None:
 async def test_it_answers_after_its_connection_was_lost() -> None:
     async with running() as space, space.connect("ann") as ann:
         space.cut("calculator")
-        assert await ann.call("calculator", "divide", a=6, b=3) == 2
+        assert await ann.call("calculator", "divide", {"a": 6, "b": 3}) == 2

@@ -14,9 +14,9 @@ def main(url: str, space: str, token: Path) -> None:
         assert said is not None
         print(said.sender, said.content["text"])
 
-        print(me.call("calculator", "add", a=2, b=3))
+        print(me.call("calculator", "add", {"a": 2, "b": 3}))
 
-        proposal = me.propose_call("calculator", "add", a=4, b=5, timeout_s=60)
+        proposal = me.propose_call("calculator", "add", {"a": 4, "b": 5}, timeout_s=60)
         try:
             print(proposal.wait(0.1))
         except TimeoutError:

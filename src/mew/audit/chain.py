@@ -15,8 +15,7 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
 
 from .execution import Execution, executed
-from .facts import Fact
-from .uses import Place
+from .facts import Fact, FactKey
 
 __all__ = ["Chain", "Node", "chain_of", "told"]
 
@@ -36,16 +35,16 @@ _ANSWERS: Final = {
 }
 
 
-class Record(Protocol):
+class FactLookup(Protocol):
     """Where facts are found."""
 
-    def with_id(self, envelope_id: str, before: Place) -> Fact | None: ...
+    def with_id(self, envelope_id: str, before: FactKey) -> Fact | None: ...
 
     def times_used(self, envelope_id: str) -> int: ...
 
-    def naming(self, envelope_id: str, limit: int, after: Place) -> list[Fact]: ...
+    def naming(self, envelope_id: str, limit: int, after: FactKey) -> list[Fact]: ...
 
-    def times_named(self, envelope_id: str, after: Place) -> int: ...
+    def times_named(self, envelope_id: str, after: FactKey) -> int: ...
 
 
 @dataclass(slots=True)
@@ -72,8 +71,13 @@ class Chain:
     focus: Fact
     goes_on_above: bool = False
 
+    @property
+    def facts(self) -> list[Fact]:
+        """All that are in the tree."""
+        return [node.fact for node, _ in _nodes(self.root)]
 
-def chain_of(record: Record, focus: Fact) -> Chain:
+
+def chain_of(record: FactLookup, focus: Fact) -> Chain:
     """The tree that a fact is in, from the first that led to it."""
     ids = _Ids(record)
     path = _up(record, focus)
@@ -88,7 +92,7 @@ def chain_of(record: Record, focus: Fact) -> Chain:
 class _Ids:
     """What is meant by an id, with few questions to the record."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: FactLookup) -> None:
         self._record = record
         self._times: dict[str, int] = {}
 
@@ -99,12 +103,12 @@ class _Ids:
 
     def means(self, naming: Fact, cause: Fact) -> bool:
         """Whether a fact that names the id of another, which came before it, means that one."""
-        if _key(cause) >= _key(naming):
+        if cause.key >= naming.key:
             return False
         if self.times_used(cause.id) < 2:
             return True
-        meant = self._record.with_id(cause.id, _key(naming))
-        return meant is not None and _key(meant) == _key(cause)
+        meant = self._record.with_id(cause.id, naming.key)
+        return meant is not None and meant.key == cause.key
 
 
 def told(chain: Chain, envelope_of: Callable[[Fact], Envelope | None]) -> Chain:
@@ -126,45 +130,45 @@ def told(chain: Chain, envelope_of: Callable[[Fact], Envelope | None]) -> Chain:
     return chain
 
 
-def _up(record: Record, fact: Fact) -> list[Fact]:
+def _up(record: FactLookup, fact: Fact) -> list[Fact]:
     path = [fact]
     while len(path) < _ABOVE_MAX and (cause := _cause(record, path[-1])) is not None:
         path.append(cause)
     return path[::-1]
 
 
-def _cause(record: Record, fact: Fact) -> Fact | None:
+def _cause(record: FactLookup, fact: Fact) -> Fact | None:
     """What a fact is an answer to, or else the first that it names, of those that were there before it."""
-    found = (record.with_id(cause, _key(fact)) for cause in fact.causes[:_CAUSES_MAX] if not fact.refusal)
+    found = (record.with_id(cause, fact.key) for cause in fact.causes[:_CAUSES_MAX] if not fact.refusal)
     before = [cause for cause in found if cause is not None]
     answered = _ANSWERS.get(fact.kind)
     return next((cause for cause in before if cause.kind == answered), before[0] if before else None)
 
 
-def _found(record: Record, ids: _Ids, path: Sequence[Fact]) -> list[Node]:
+def _found(record: FactLookup, ids: _Ids, path: Sequence[Fact]) -> list[Node]:
     """The first of a path, what names it, what names that, and so on, level by level; those of the path in any case."""
-    nodes = {_key(fact): Node(fact) for fact in path}
-    below = {_key(above): below for above, below in pairwise(path)}
+    nodes = {fact.key: Node(fact) for fact in path}
+    below = {above.key: below for above, below in pairwise(path)}
     looking = deque((node, depth) for depth, node in enumerate(nodes.values(), 1))
     while looking:
         node, depth = looking.popleft()
         fact = node.fact
-        naming = record.naming(fact.id, _NAMING_MAX, _key(fact)) if fact.id and not fact.refusal else []
-        fresh = [one for one in naming if _key(one) not in nodes and ids.means(one, fact)]
+        naming = record.naming(fact.id, _NAMING_MAX, fact.key) if fact.id and not fact.refusal else []
+        fresh = [one for one in naming if one.key not in nodes and ids.means(one, fact)]
         taken = fresh[: max(_NODES_MAX - len(nodes), 0) if depth < _DEPTH_MAX else 0]
         node.left_out = len(fresh) - len(taken)
         if len(naming) == _NAMING_MAX:
-            is_beside = below.get(_key(fact)) not in (None, *naming)
-            node.left_out += record.times_named(fact.id, _key(fact)) - len(naming) - is_beside
+            is_beside = below.get(fact.key) not in (None, *naming)
+            node.left_out += record.times_named(fact.id, fact.key) - len(naming) - is_beside
         for one in taken:
-            nodes[_key(one)] = Node(one)
-            looking.append((nodes[_key(one)], depth + 1))
+            nodes[one.key] = Node(one)
+            looking.append((nodes[one.key], depth + 1))
     return list(nodes.values())
 
 
 def _hang(ids: _Ids, nodes: Sequence[Node]) -> None:
     """Hang each node, but for the first, on what it answers, or else on the first that it names."""
-    root, *others = sorted(nodes, key=lambda node: _key(node.fact))
+    root, *others = sorted(nodes, key=lambda node: node.fact.key)
     by_id: dict[str, list[Node]] = {}
     for node in nodes:
         by_id.setdefault(node.fact.id, []).append(node)
@@ -210,7 +214,3 @@ def _odd(fact: Fact, above: Fact) -> list[str]:
 
 def _some(ids: Sequence[str]) -> str:
     return f"{len(ids):,} envelope{'s' if len(ids) > 1 else ''}"
-
-
-def _key(fact: Fact) -> Place:
-    return fact.seq, fact.n

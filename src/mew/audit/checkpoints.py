@@ -15,9 +15,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from msgspec import Meta, Struct
 
-from mew.log.base import LogUnavailable
-from mew.log.database import sync_folders
-from mew.log.record import Link
+from mew.journal.database import sync_folders
+from mew.journal.files import space_folder
+from mew.journal.port import JournalUnavailable
+from mew.journal.record import Link
 
 from .keys import fingerprint, load_private
 
@@ -92,22 +93,21 @@ class Checkpointing:
     """Makes the checkpoints of a space: a minute apart at the least, and one when it is closed."""
 
     def __init__(self, folder: Path, space: str, signer: Signer, every: timedelta = _EVERY) -> None:
-        """For the folder with the journal of the space."""
-        self._folder = folder
+        """For a space with its journal in this folder."""
+        self._folder = space_folder(folder, space)
         self._space = space
         self._signer = signer
         self._every = every
-        self._seq = 0
+        self._last: Link | None = None
         self._at: datetime | None = None
 
-    @property
-    def seq(self) -> int:
-        """The last entry that is signed, as far as this one knows."""
-        return self._seq
-
     def due(self, link: Link, now: datetime) -> bool:
-        """Whether it is time for one, and something happened since the last."""
-        if link.seq <= self._seq:
+        """Whether it is time for one, and something happened since the last.
+
+        Raises:
+            JournalUnavailable: those that were made before cannot be read.
+        """
+        if self._is_signed(link):
             return False
         since = None if self._at is None else now - self._at
         return since is None or not timedelta() <= since < self._every  # clocks are also set back
@@ -118,25 +118,33 @@ class Checkpointing:
         Waits for the disk: call it in a thread, and at the end whether it is due or not.
 
         Raises:
-            LogUnavailable: it could not be kept.
+            JournalUnavailable: it could not be kept.
         """
-        if link.seq <= self._seq:
+        if self._is_signed(link):
             return None
         checkpoint = self._signer.sign(self._space, link, at)
         append(self._folder, checkpoint)
-        self._seq, self._at = link.seq, at
+        self._last, self._at = link, at
         return checkpoint
+
+    def _is_signed(self, link: Link) -> bool:
+        """Also by a process before this one: a space to which nothing happens gets no more checkpoints."""
+        if self._last is None:
+            ours = [one.link for one in read(self._folder) if one.key == self._signer.fingerprint]
+            self._last = ours[-1] if ours else Link(0, b"")
+        return link.seq == 0 or link == self._last
 
 
 def append(folder: Path, checkpoint: Checkpoint) -> None:
     """Keep it behind those that are there; it survives a power cut.
 
     Raises:
-        LogUnavailable: it may or may not have been kept.
+        JournalUnavailable: it may or may not have been kept.
     """
     line = msgspec.json.encode(checkpoint) + b"\n"
     path = folder / FILE
     try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_new = not path.exists()
         with open(os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600), "r+b", buffering=0) as file:
             if file.seek(0, os.SEEK_END) and _last_byte(file.fileno()) != b"\n":
@@ -146,7 +154,7 @@ def append(folder: Path, checkpoint: Checkpoint) -> None:
         if is_new:
             sync_folders(folder)
     except OSError as error:
-        raise LogUnavailable(f"{path}: {error.strerror}") from error
+        raise JournalUnavailable(f"{path}: {error.strerror}") from error
 
 
 def _last_byte(descriptor: int) -> bytes:
@@ -166,7 +174,7 @@ def read(folder: Path) -> list[Checkpoint]:
     """Those in the folder of a space, as they were written; what cannot be read is left out.
 
     Raises:
-        LogUnavailable: the file is there, and cannot be opened.
+        JournalUnavailable: the file is there, and cannot be opened.
     """
     return list(read_all(folder).checkpoints)
 
@@ -175,7 +183,7 @@ def read_all(folder: Path) -> Written:
     """Those in the folder of a space, and which lines of the file, counted from 1, are none.
 
     Raises:
-        LogUnavailable: the file is there, and cannot be opened.
+        JournalUnavailable: the file is there, and cannot be opened.
     """
     path = folder / FILE
     good: list[Checkpoint] = []
@@ -192,7 +200,7 @@ def read_all(folder: Path) -> Written:
     except FileNotFoundError:
         return Written(())
     except OSError as error:
-        raise LogUnavailable(f"{path}: {error.strerror}") from error
+        raise JournalUnavailable(f"{path}: {error.strerror}") from error
     return Written(good, torn, wrong)
 
 

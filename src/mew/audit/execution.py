@@ -2,24 +2,16 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
-from mew.protocol.differences import Difference, differences
+from mew.proposals.differences import Difference, differences
 
-__all__ = ["Execution", "Verdict", "carries_out", "executed", "is_as_proposed"]
+from .facts import Fact
+from .proposals import is_as_proposed, record_of
 
-
-class Asked(Protocol):
-    """What the record has of a proposal or a request."""
-
-    @property
-    def about(self) -> str: ...
-    @property
-    def whom(self) -> tuple[str, ...]: ...
-    @property
-    def digest(self) -> str: ...
+__all__ = ["Execution", "Verdict", "executed"]
 
 
 class Verdict(StrEnum):
@@ -37,33 +29,19 @@ class Execution(Struct, frozen=True):
     changes: tuple[Difference, ...] | None
 
 
-def carries_out(proposal: Asked, request: Asked) -> bool:
-    """Whether it asks the same of one that the proposal names, be it with other arguments."""
-    meant, asked = set(proposal.whom), set(request.whom)
-    return request.about == proposal.about and (not meant or (bool(asked) and asked <= meant))
-
-
-def is_as_proposed(proposal: Asked, request: Asked) -> bool:
-    """Whether it is what was proposed: a proposal to everybody leaves open who is to act."""
-    same = bool(proposal.digest) and request.digest == proposal.digest
-    return same and not _retargeted(proposal, request)
-
-
-def executed(proposal: Asked, request: Asked, payloads: tuple[Any, Any] | None) -> Execution:
-    """A request beside the proposal it names; with the payloads of both, where they are kept."""
+def executed(proposal: Fact, request: Fact, payloads: tuple[Any, Any] | None) -> Execution:
+    """Compare a request with the proposal it names; with the payloads of both, where they are kept."""
     if is_as_proposed(proposal, request):
         return Execution(Verdict.AS_PROPOSED, ())
-    verdict = Verdict.EDITED if carries_out(proposal, request) else Verdict.UNRELATED
+    record = record_of(proposal)
+    fulfils = record is not None and record.is_fulfilled_by(request.whom, request.about, {})
+    verdict = Verdict.EDITED if fulfils else Verdict.UNRELATED
     if payloads is None:
         return Execution(verdict, None)
     changes = differences(*map(_compared, payloads))
-    if _retargeted(proposal, request):
+    if proposal.whom and set(proposal.whom) != set(request.whom):
         changes = (Difference("$.target", _target(proposal.whom), _target(request.whom)), *changes)
     return Execution(verdict, changes)
-
-
-def _retargeted(proposal: Asked, request: Asked) -> bool:
-    return bool(proposal.whom) and set(proposal.whom) != set(request.whom)
 
 
 def _compared(payload: Any) -> dict[str, Any]:

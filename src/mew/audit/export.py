@@ -10,21 +10,19 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
-from mew.log.base import LogUnavailable
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
-from mew.log.record import Break, Link, Row, take_apart
+from mew.journal.database import Damaged
+from mew.journal.port import JournalUnavailable
+from mew.journal.reader import JournalReader
+from mew.journal.record import Break, Link, Row, head_of, moment
 
 from .checkpoints import Checkpoint
-from .lines import CheckpointLine, Digest, EntryLine, Header, encode_line, entry_line, rfc3339
+from .lines import CheckpointLine, Digest, EntryLine, Header, encode_line, lines_of, rfc3339
 from .verdict import Place
 from .witnesses import Following, claim_of
 
 __all__ = ["Selection", "Wanted", "as_csv", "as_json_lines", "select"]
 
-COLUMNS: Final = tuple(
-    name for name in EntryLine.__struct_fields__ if name not in ("event", "envelope", "hash")
-)
+COLUMNS: Final = tuple(name for name in EntryLine.__struct_fields__ if name not in ("envelope", "record"))
 # With one of these in front a spreadsheet would calculate.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
@@ -41,7 +39,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Entries that follow each other, read as they are asked for, after a place in the chain of a space."""
+    """Records that follow each other, read as they are asked for, after a place in the chain of a space."""
 
     space: str
     after: Link
@@ -49,10 +47,10 @@ class Selection:
 
 
 def select(reader: JournalReader, wanted: Wanted) -> Selection:
-    """From the first entry that is wanted to the one before the first, after that, that is not.
+    """From the record with the first entry that is wanted to the one before the first, after that, that has none.
 
     Raises:
-        LogUnavailable: there is none.
+        JournalUnavailable: there is none.
         Damaged: what comes before them is not sound. Reading them raises it too.
     """
     begin, end = reader.begin, reader.last
@@ -60,16 +58,17 @@ def select(reader: JournalReader, wanted: Wanted) -> Selection:
     first = begin.seq + 1 if wanted.first is None else wanted.first
     last = end if wanted.last is None else wanted.last
     if not begin.seq < first <= end or last < first:
-        raise LogUnavailable(f"{reader.path}: there are no entries from {first} to {last}: {kept}")
-    after = begin if first == begin.seq + 1 else _place(reader, first - 1)
+        raise JournalUnavailable(f"{reader.path}: there are no entries from {first} to {last}: {kept}")
+    after = begin if first == begin.seq + 1 else _place_before(reader, first)
     rows = _sound(reader, after, min(last, end))
     for row in rows:
-        if wanted.since is None or _at(row) >= wanted.since:
-            if wanted.until is not None and _at(row) >= wanted.until:
+        at = _at(row)
+        if wanted.since is None or at >= wanted.since:
+            if wanted.until is not None and at >= wanted.until:
                 break
             return Selection(reader.space, after, _until(chain((row,), rows), wanted.until))
-        after = Link(row.seq, row.hash)
-    raise LogUnavailable(f"{reader.path}: there are no entries of that time among those asked for")
+        after = Link(row.last, row.hash)
+    raise JournalUnavailable(f"{reader.path}: there are no entries of that time among those asked for")
 
 
 def as_json_lines(
@@ -89,9 +88,9 @@ def as_json_lines(
     due = sorted((one for one in checkpoints if one.seq >= after.seq), key=lambda one: one.seq, reverse=True)
     yield from _signed(following, due, digest)
     for row in selection.rows:
-        following.end = Link(row.seq, row.hash)
-        yield encode_line(_readable(row))
-        if due and due[-1].seq == row.seq:
+        following.end = Link(row.last, row.hash)
+        yield from map(encode_line, _readable(row))
+        if due and due[-1].seq <= row.last:
             yield from _signed(following, due, digest)
     yield encode_line(digest.last_line(following.end, following.end.seq - after.seq))
 
@@ -105,8 +104,8 @@ def as_csv(selection: Selection) -> Iterator[bytes]:
     writer = csv.writer(_Echo())
     yield _csv(writer, COLUMNS)
     for row in selection.rows:
-        line = _readable(row)
-        yield _csv(writer, [_cell(getattr(line, column)) for column in COLUMNS])
+        for line in _readable(row):
+            yield _csv(writer, [_cell(getattr(line, column)) for column in COLUMNS])
 
 
 class _Echo:
@@ -141,10 +140,12 @@ def _sound(reader: JournalReader, after: Link, last: int) -> Iterator[Row]:
         broken = following.take(row)
         if broken is not None:
             if reader.begin != begin:
-                raise LogUnavailable(f"{reader.path}: its first entries were dropped meanwhile; try again")
+                raise JournalUnavailable(
+                    f"{reader.path}: its first entries were dropped meanwhile; try again"
+                )
             raise _damaged(broken)
         yield row
-        if row.seq >= last:
+        if row.last >= last:
             return
     if following.end.seq < last:
         raise _damaged(Break(following.end.seq + 1, f"entry {following.end.seq + 1} is missing"))
@@ -162,8 +163,8 @@ def _until(rows: Iterator[Row], until: datetime | None) -> Iterator[Row]:
 
 
 def _signed(following: Following, due: list[Checkpoint], digest: Digest) -> Iterator[bytes]:
-    """Those about the place where we are."""
-    while due and due[-1].seq == following.end.seq:
+    """Those about the place where we are, and any that a batch has passed over: those are wrong."""
+    while due and due[-1].seq <= following.end.seq:
         checkpoint = due.pop()
         broken = following.hear(claim_of(checkpoint))
         if broken is not None:
@@ -172,22 +173,29 @@ def _signed(following: Following, due: list[Checkpoint], digest: Digest) -> Iter
         yield encode_line(CheckpointLine(checkpoint))
 
 
-def _place(reader: JournalReader, seq: int) -> Link:
+def _place_before(reader: JournalReader, seq: int) -> Link:
+    """The place before the record that holds this entry."""
     row = reader.row(seq)
     if row is None:
         raise Damaged(f"entry {seq} is missing; 'mew audit verify' says more")
-    return Link(row.seq, row.hash)
+    before = head_of(row.body).seq - 1
+    if before == reader.begin.seq:
+        return reader.begin
+    earlier = reader.row(before)
+    if earlier is None:
+        raise Damaged(f"entry {before} is missing; 'mew audit verify' says more")
+    return Link(earlier.last, earlier.hash)
 
 
 def _at(row: Row) -> datetime:
     try:
-        return take_apart(row.content).at
+        return moment(row.at)
     except ValueError as error:
-        raise Damaged(f"entry {row.seq} is none that this version of mew knows: {error}") from error
+        raise Damaged(f"entry {row.last} is none that this version of mew knows: {error}") from error
 
 
-def _readable(row: Row) -> EntryLine:
+def _readable(row: Row) -> list[EntryLine]:
     try:
-        return entry_line(row)
+        return lines_of(row)
     except ValueError as error:
-        raise Damaged(f"entry {row.seq} is none that this version of mew knows: {error}") from error
+        raise Damaged(f"entry {row.last} is none that this version of mew knows: {error}") from error

@@ -7,9 +7,9 @@ from typing import BinaryIO, Final
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from mew.log.base import LogUnavailable
-from mew.log.database import Damaged
-from mew.log.record import Link, Row, first_link, take_apart
+from mew.journal.database import Damaged
+from mew.journal.port import JournalUnavailable
+from mew.journal.record import Link, Row, first_link
 
 from .checkpoints import Checkpoint
 from .export import Selection
@@ -21,12 +21,12 @@ from .lines import (
     Line,
     differences,
     encode_line,
-    entry_line,
+    lines_of,
     row_of,
 )
 from .verdict import Broken, Point, Verdict, unreadable
 from .verify import Walked
-from .witnesses import Following, Witnesses, claim_of
+from .witnesses import Following, Witnesses, claim_of, point_in
 
 __all__ = ["read_export", "verify_export"]
 
@@ -43,7 +43,7 @@ def verify_export(
     """Whether it is sound, and up to where. `walked` is told of bytes.
 
     Raises:
-        LogUnavailable: it was written in a later format, or cannot be read.
+        JournalUnavailable: it was written in a later format, or cannot be read.
     """
     lines = _lines_of(file)
     header = _header(next(lines, b""))
@@ -65,10 +65,10 @@ def verify_export(
 
 
 def read_export(file: BinaryIO) -> Selection:
-    """Its entries, each of which is checked before it is yielded.
+    """Its records, each of which is checked before it is yielded.
 
     Raises:
-        LogUnavailable: it was written in a later format, or cannot be read.
+        JournalUnavailable: it was written in a later format, or cannot be read.
         Damaged: it is no export. To read an entry that is not what was exported raises it too.
     """
     lines = _lines_of(file)
@@ -98,7 +98,7 @@ def _lines_of(file: BinaryIO) -> Iterator[bytes]:
         while line := file.readline(_LINE_BYTES_MAX):
             yield line
     except OSError as error:
-        raise LogUnavailable(f"the export cannot be read: {error.strerror}") from error
+        raise JournalUnavailable(f"the export cannot be read: {error.strerror}") from error
 
 
 def _size(file: BinaryIO) -> int:
@@ -119,7 +119,7 @@ def _header(line: bytes) -> Header | str:
     except (*_NOT_JSON, ValueError) as error:
         return f"the first line is not that of an export: {error}"
     if header.mew_export > FORMAT:
-        raise LogUnavailable(f"an export of a later version of mew, format {header.mew_export}")
+        raise JournalUnavailable(f"an export of a later version of mew, format {header.mew_export}")
     if header.mew_export != FORMAT or wrong or header.after.seq < 0 or len(after) != 32:
         return f"the first line is not that of an export{': ' if wrong else ''}{', '.join(wrong)}"
     return header
@@ -129,7 +129,9 @@ class _Export:
     """An export, line by line."""
 
     def __init__(self, header: Header, keys: Sequence[Ed25519PublicKey]) -> None:
-        self.row: Row | None = None  # of the line that was taken last, if it is an entry
+        self.row: Row | None = None  # that the line ended which was taken last, if it did
+        self._lines: list[tuple[bytes, Line]] = []  # of the record that has begun
+        self._lines_bytes = 0
         self._header = header
         self.after = Link(header.after.seq, bytes.fromhex(header.after.hash))
         self._following = Following(self.after)
@@ -151,19 +153,20 @@ class _Export:
         self._number += 1
         self.row = None
         seq = self._following.end.seq + 1
+        where = f"in the record of entry {seq}" if self._lines else f"where entry {seq} should be"
         if self._is_whole:
             return Broken(None, f"line {self._number} stands behind the last one")
         try:
             line = _lines.decode(written)
+            if self._lines and (line.checkpoint is not None or line.until is not None):
+                raise ValueError("the record before it is not complete")
             if line.checkpoint is not None:
                 return self._checkpoint(written, line.checkpoint)
             if line.until is not None:
                 return self._last(written)
             return self._entry(written, line)
         except (*_NOT_JSON, ValueError) as error:
-            return Broken(
-                seq, f"line {self._number}, where entry {seq} should be, is not what was written: {error}"
-            )
+            return Broken(seq, f"line {self._number}, {where}, is not what was written: {error}")
 
     def end(self) -> Broken | None:
         """No line is left."""
@@ -189,21 +192,36 @@ class _Export:
         )
 
     def _point(self, seq: int) -> Point:
-        known = (row for row in (self._first, self._latest, self._agreed) if row is not None)
-        found = next((row for row in known if row.seq == seq), None)
-        return Point(seq, None if found is None else take_apart(found.content).at)
+        return point_in((self._first, self._latest, self._agreed), seq)
 
     def _entry(self, written: bytes, line: Line) -> Broken | None:
-        row = row_of(line)
+        before = self._lines[-1][1] if self._lines else None
+        if before is not None and before.seq is not None:
+            following = ((before.seq + 1, 0), (before.seq, before.n + 1))
+            if (line.seq, line.n) not in following:
+                raise ValueError(f"it says that it is entry {line.seq}")
+        self._lines.append((written, line))
+        self._lines_bytes += len(written)
+        if line.record is None:
+            if self._lines_bytes > _LINE_BYTES_MAX:
+                raise ValueError("the record has no end")
+            return None
+        lines, self._lines, self._lines_bytes = self._lines, [], 0
+        row = row_of([one for _, one in lines])
         broken = self._following.take(row)
         if broken is not None:
             return Broken(*broken)
-        wrong = differences(written, encode_line(entry_line(row)))
-        if wrong:
-            why = f"its {', '.join(wrong)} is not what it holds"
-            return Broken(row.seq, f"entry {row.seq} is not what was written: {why}")
         self._first = self._first or row
-        self._latest = self.row = row
+        self._latest = row
+        expected = lines_of(row)
+        if len(expected) != len(lines):
+            raise ValueError(f"the record has {len(expected)} lines, not {len(lines)}")
+        for (text, _), right in zip(lines, expected, strict=True):
+            wrong = differences(text, encode_line(right))
+            if wrong:
+                why = f"its {', '.join(wrong)} is not what it holds"
+                return Broken(right.seq, f"entry {right.seq} is not what was written: {why}")
+        self.row = row
         return None
 
     def _checkpoint(self, written: bytes, checkpoint: Checkpoint) -> Broken | None:

@@ -1,41 +1,41 @@
 """PURE. What the record says of an entry: who did what, to whom, about what, and what came of it.
 
-Everything but talk has a fact, and so has everything that was refused or that the gateway itself said. With the entries
-kept, the facts tell what was shown; without them, they still tell what happened.
+Everything but talk has a fact, and so has everything that was refused or that the gateway itself said. What was said in
+words is in the journal, for as long as that is kept; without it, the facts still tell what happened.
 """
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime
+from typing import Final, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from mew.protocol.codec import encode
-from mew.protocol.envelope import GATEWAY
-from mew.protocol.kinds import Kind
-from mew.space import Configured, Decision, Deliver, Entry, Identified, Refuse, Sent, Violated
+from mew.journal.record import Record, microseconds, moment
+from mew.protocol.codec import decode
+from mew.protocol.envelope import GATEWAY, Envelope
+from mew.protocol.kinds import is_talk
+from mew.space import Configured, Identified, Sent, Violated
 
 from .subjects import subject
 
-__all__ = ["CONFIGURED", "IDENTIFIED", "Fact", "facts_of", "is_talk", "microseconds", "moment"]
+__all__ = ["CONFIGURED", "IDENTIFIED", "REFUSED_LATE", "Fact", "FactKey", "facts_of"]
+
+FactKey: TypeAlias = tuple[int, int]
+"""Where a fact is in the order: the number of its entry, and `n`."""
 
 CONFIGURED: Final = "configured"
 """Stands as kind of what the operator did: no envelope has it that is in the record."""
 IDENTIFIED: Final = "identified"
-
-_RECORDED: Final = ("mcp/", "capability/", "space/", "participant/", "stream/")
-_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
+REFUSED_LATE: Final = "refused"
+"""Stands as the code of an envelope that was refused at its place in the order: its sender alone was told why."""
 
 
 class Fact(Struct, frozen=True, array_like=True, gc=False):
     """One line of the record.
 
-    `n` 0: what the entry itself is; from 1 on: what the gateway said because of it, and below 0 what it said at that
-    moment before it (a grant had ended). `made` has that as it was shown (to `only`; None: to everyone). `at` is in
-    microseconds since 1970. `causes` are the ids it names as such. `refusal` is empty for what was accepted: what was
-    refused may have any id, that of another's envelope too. `digest` is the same for two that ask for the same. `grant`
-    is the id of the one grant that was taken back.
+    `n` 0: what the entry itself is; from 1 on: what the gateway said because of it. `at` is in microseconds since
+    1970. `causes` are the ids it names as such. `refusal` is empty for what was accepted: what was refused may have
+    any id, that of another's envelope too. `digest` is the same for two that ask for the same. `grant` is the id of the
+    one grant that was taken back. `expires`: when a proposal can no longer be approved, as `at`; 0: it does not say.
     """
 
     seq: int
@@ -50,98 +50,61 @@ class Fact(Struct, frozen=True, array_like=True, gc=False):
     context: str = ""
     whom: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
-    made: str | None = None
-    only: tuple[str, ...] | None = None
     digest: str = ""
     grant: str = ""
+    expires: int = 0
+
+    @property
+    def key(self) -> FactKey:
+        return self.seq, self.n
 
     @property
     def time(self) -> datetime:
         return moment(self.at)
 
 
-def is_talk(kind: str) -> bool:
-    """Whether envelopes of this kind that were accepted are not in the record: chat, reasoning, status, your own."""
-    return not kind.startswith(_RECORDED) or kind == Kind.STATUS
-
-
-def microseconds(at: datetime) -> int:
-    """A moment as facts have it."""
-    return (at - _START) // _MICROSECOND
-
-
-def moment(at: int) -> datetime:
-    """When such a moment was."""
-    return _START + at * _MICROSECOND
-
-
-def facts_of(entry: Entry, decisions: Sequence[Decision]) -> list[Fact]:
-    """What the record says of an entry of which the space decided this."""
-    at = microseconds(entry.at)
-    own = _own(entry, at, decisions)
-    facts = [] if own is None else [own]
-    shows = [shown for shown in decisions if isinstance(shown, Deliver)]
-    first = next((place for place, shown in enumerate(shows) if shown.raw), -1)
-    for n, shown in enumerate(shows, -first):
-        if shown.raw:
-            continue
-        envelope = shown.envelope
-        found = subject(envelope)
-        facts.append(
-            Fact(
-                seq=entry.seq,
-                n=n,
-                at=at,
-                kind=envelope.kind,
-                who=GATEWAY,
-                id=envelope.id,
-                about=found.about,
-                note=found.note,
-                whom=found.whom,
-                causes=envelope.correlation_id,
-                made=encode(envelope).decode(),
-                only=shown.only,
-                grant=found.grant,
-            )
-        )
+def facts_of(record: Record) -> list[Fact]:
+    """What the audit record says of an entry."""
+    entry = record.entry
+    at, event, last = microseconds(entry.at), entry.event, entry.last
+    facts: list[Fact] = []
+    match event:
+        case Sent(envelopes):
+            for place, kind in enumerate(envelopes.kinds):
+                refusal = REFUSED_LATE if place in record.refused else ""
+                if refusal or not is_talk(kind):
+                    facts.append(_of_envelope(entry.seq + place, 0, at, envelopes[place], refusal))
+        case Violated(who, envelope_id, kind, refusal, lacked):
+            about = lacked.removeprefix(kind).removeprefix(":")
+            facts.append(Fact(last, 0, at, kind, who, envelope_id, about, refusal=refusal))
+        case Configured(rules):
+            named = tuple(rules.profiles)
+            note = f"delivery: {rules.delivery}"
+            facts.append(Fact(last, 0, at, CONFIGURED, GATEWAY, note=note, whom=named))
+        case Identified(who):
+            facts.append(Fact(last, 0, at, IDENTIFIED, GATEWAY, whom=(who,)))
+        case _:
+            pass  # a connection or time: what it meant, the gateway said
+    facts += [_of_envelope(last, n, at, decode(raw)) for n, raw in enumerate(record.made, 1)]
     return facts
 
 
-def _own(entry: Entry, at: int, decisions: Sequence[Decision]) -> Fact | None:
-    match entry.event:
-        case Sent() as sent:
-            return _sent(entry.seq, at, sent, decisions)
-        case Violated(who, envelope_id, kind, refusal, lacked):
-            about = lacked.removeprefix(kind).removeprefix(":")
-            return Fact(entry.seq, 0, at, kind, who, envelope_id, about, refusal=refusal)
-        case Configured(rules):
-            named = tuple(rules.profiles)
-            return Fact(entry.seq, 0, at, CONFIGURED, GATEWAY, note=f"delivery: {rules.delivery}", whom=named)
-        case Identified(who):
-            return Fact(entry.seq, 0, at, IDENTIFIED, GATEWAY, whom=(who,))
-        case _:
-            return None  # a connection or time: what it meant, the gateway said
-
-
-def _sent(seq: int, at: int, sent: Sent, decisions: Sequence[Decision]) -> Fact | None:
-    envelope = sent.envelope
-    refused = next((d.refused.refusal for d in decisions if isinstance(d, Refuse)), None)
-    if refused is None and is_talk(envelope.kind):
-        return None
+def _of_envelope(seq: int, n: int, at: int, envelope: Envelope, refusal: str = "") -> Fact:
     found = subject(envelope)
     return Fact(
         seq=seq,
-        n=0,
+        n=n,
         at=at,
         kind=envelope.kind,
         who=envelope.sender,
         id=envelope.id,
         about=found.about,
         note=found.note,
-        refusal="" if refused is None else str(refused),
+        refusal=refusal,
         context="" if envelope.context is UNSET else envelope.context,
         whom=found.whom,
         causes=envelope.correlation_id,
         digest=found.digest,
         grant=found.grant,
+        expires=found.expires,
     )

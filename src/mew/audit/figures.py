@@ -5,23 +5,27 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from mew.log.base import LogUnavailable
-from mew.log.reading import JournalReader
+from mew.journal.files import space_folder
+from mew.journal.port import JournalUnavailable
+from mew.journal.reader import JournalReader
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
 
 from .index import Index
-from .questions import decisions, first_and_last, first_since, proposals, tally, tally_refused
+from .proposals import records_of
+from .questions import first_and_last, first_since, proposal_facts, tally, tally_refused
 from .statistics import Counted, OfGrants, Statistics, of_proposals
 
 __all__ = ["statistics_of"]
 
 
-def statistics_of(journal: JournalReader, index: Index, since: datetime | None = None) -> Statistics:
+def statistics_of(
+    journal: JournalReader, index: Index, now: datetime, since: datetime | None = None
+) -> Statistics:
     """What happened since then, in numbers. Two seconds for a million entries.
 
     Raises:
-        LogUnavailable: the system says no.
+        JournalUnavailable: the system says no.
         Damaged: the journal does not say where it begins.
     """
     begin = first_since(index, since)
@@ -32,7 +36,8 @@ def statistics_of(journal: JournalReader, index: Index, since: datetime | None =
         refused_kinds[kind] += times
         refused_people[who] += times
         codes[refusal] += times
-    together, tools = of_proposals(proposals(index, begin), decisions(index, begin))
+    records = [(fact.about, record) for fact, record in records_of(proposal_facts(index, begin))]
+    together, tools = of_proposals(records, now)
     return Statistics(
         space=journal.space,
         first=ends and ends[0],
@@ -40,7 +45,7 @@ def statistics_of(journal: JournalReader, index: Index, since: datetime | None =
         entries=max(0, journal.last - max(begin, 1) + 1),
         facts=sum(kinds.values()),
         kept_from=journal.begin.seq + 1,
-        files=_sizes(journal.folder),
+        files=_sizes(journal.folder) | _sizes(space_folder(journal.folder, journal.space)),
         kinds=_counted(kinds, refused_kinds),
         participants=_counted(people, refused_people),
         refusals=dict(codes.most_common()),
@@ -75,6 +80,8 @@ def _of_grants(index: Index, first: int) -> OfGrants:
 def _sizes(folder: Path) -> dict[str, int]:
     try:
         files = [path for path in folder.iterdir() if path.is_file()]
-        return {path.name: path.stat().st_size for path in sorted(files)}
+        return {path.name: path.stat().st_size for path in sorted(files) if not path.name.startswith(".")}
+    except FileNotFoundError:
+        return {}
     except OSError as error:
-        raise LogUnavailable(f"{folder}: {error.strerror}") from error
+        raise JournalUnavailable(f"{folder}: {error.strerror}") from error

@@ -8,8 +8,7 @@ from msgspec import Struct
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
 
-from .facts import CONFIGURED, Fact
-from .uses import Place
+from .facts import CONFIGURED, Fact, FactKey
 
 __all__ = ["End", "Given", "grants_given"]
 
@@ -62,7 +61,7 @@ def grants_given(facts: Iterable[Fact], in_force: Collection[str]) -> list[Given
 class _Story:
     def __init__(self) -> None:
         self.all: list[Given] = []
-        self.running: dict[Place, Given] = {}
+        self.running: dict[FactKey, Given] = {}
         self.cuts: dict[str, Fact] = {}  # by whose they are, the last of them
         self._latest: dict[tuple[str, str], Given] = {}  # by id, and whose it is
         self._configured: set[str] = set()
@@ -86,7 +85,7 @@ class _Story:
         if fact.kind == Kind.INVITE:
             self._invited.update(fact.whom)
         if fact.about:
-            given = self.running[fact.seq, fact.n] = Given(fact)
+            given = self.running[fact.key] = Given(fact)
             self._latest[fact.id, given.recipient] = given
             self.all.append(given)
 
@@ -97,7 +96,7 @@ class _Story:
         given = next(
             (self._latest[fact.grant, who] for who in fact.whom if (fact.grant, who) in self._latest), None
         )
-        if given is None or (given.fact.seq, given.fact.n) not in self.running:
+        if given is None or given.fact.key not in self.running:
             return
         end = End.REVOKED
         if fact.who == GATEWAY:
@@ -110,4 +109,4 @@ class _Story:
 
     def _end(self, given: Given, end: End, fact: Fact) -> None:
         given.end, given.ended = end, fact
-        del self.running[given.fact.seq, given.fact.n]
+        del self.running[given.fact.key]

@@ -1,9 +1,9 @@
-"""Envelopes as they were shown, from the journal, for as long as it keeps them."""
+"""Envelopes as they were delivered, from the journal, for as long as it keeps them."""
 
 from typing import Final
 
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
+from mew.journal.database import Damaged
+from mew.journal.reader import JournalReader
 from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
@@ -11,12 +11,12 @@ from mew.space import Sent
 
 from .facts import Fact
 
-__all__ = ["Kept"]
+__all__ = ["KeptEnvelopes"]
 
 _BYTES_MAX: Final = 32 << 20
 
 
-class Kept:
+class KeptEnvelopes:
     """What facts are of, up to so many bytes in all."""
 
     def __init__(self, journal: JournalReader, bytes_max: int = _BYTES_MAX) -> None:
@@ -27,24 +27,23 @@ class Kept:
         """What a fact is of; None: it is not kept, cannot be read, was refused, or there was too much before it.
 
         Raises:
-            LogUnavailable: the system says no.
+            JournalUnavailable: the system says no.
         """
         if fact.refusal or self._left <= 0:
             return None
-        if fact.made is not None:
-            return self._read(fact.made.encode())
         try:
-            entry = self._journal.entry(fact.seq)
-        except Damaged:
+            raw = self._raw(fact)
+            self._left -= len(raw)
+            envelope = decode(raw)
+        except (Damaged, ProtocolError):
             return None
-        if entry is None or not isinstance(entry.event, Sent) or entry.event.envelope.id != fact.id:
-            return None
-        self._left -= len(entry.event.raw)
-        return entry.event.envelope
+        return envelope if envelope.id == fact.id else None
 
-    def _read(self, made: bytes) -> Envelope | None:
-        self._left -= len(made)
-        try:
-            return decode(made)
-        except ProtocolError:
-            return None
+    def _raw(self, fact: Fact) -> bytes:
+        record = self._journal.record(fact.seq)
+        if record is None:
+            return b""
+        event = record.entry.event
+        if fact.n:
+            return record.made[fact.n - 1] if fact.n <= len(record.made) else b""
+        return event.envelopes.raws[fact.seq - record.entry.seq] if isinstance(event, Sent) else b""

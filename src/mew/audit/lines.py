@@ -1,12 +1,14 @@
 """The lines of an export: entries that people and programs can read, with all that proves them.
 
-A line of an entry has its event and its envelope as texts, exactly as they are kept, and what can be read in them as
-fields. So whoever checks it needs nothing else, and no tool that writes the JSON anew does harm. What is here belongs
-to format 1 and cannot change: a line is made again from what it holds, to be compared.
+Each envelope and each other event has a line, with what can be read in it as fields. The bytes of an envelope are there
+as text, exactly as they are kept; the last line of a record has what else the record holds, and its hash. So whoever
+checks it needs nothing else, and no tool that writes the JSON anew does harm. What is here belongs to format 2 and
+cannot change: the lines are made again from what they hold, to be compared.
 """
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Annotated, Any, Final
@@ -14,10 +16,11 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from mew.log.record import Link, Parts, Row, put_together, take_apart
+from mew.journal.record import Head, Link, Row, microseconds, moment, put_together, take_apart
 
 from .calls import called
 from .checkpoints import Checkpoint
+from .facts import REFUSED_LATE
 from .verdict import Place
 
 __all__ = [
@@ -29,12 +32,14 @@ __all__ = [
     "Line",
     "differences",
     "encode_line",
-    "entry_line",
+    "lines_of",
     "rfc3339",
     "row_of",
 ]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+MADE: Final = "Made"
+"""The type of a line with an envelope that the gateway made."""
 _CALLS: Final = frozenset({"mcp/request", "mcp/proposal"})
 # JSON may hold these as they are, and a terminal would act on them: controls, and what turns or hides text.
 _UNSEEN: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
@@ -50,10 +55,21 @@ class Header(Struct, frozen=True, kw_only=True):
     mew: str
 
 
+class Proof(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What else the record holds whose last line this is, and its hash."""
+
+    event: str
+    audiences: str = ""
+    judged_at: int = 0
+    flags: int = 0
+    hash: str
+
+
 class EntryLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An entry. `event`, `envelope` and `hash` prove the rest."""
+    """An envelope or another event. `n`: as many envelopes of the gateway's, of the same entry, with this one."""
 
     seq: int
+    n: int = 0
     at: str
     type: str
     who: str = ""
@@ -66,9 +82,8 @@ class EntryLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     name: str = ""
     connection: str = ""
     refusal: str = ""
-    event: str
     envelope: str = ""
-    hash: str
+    record: Proof | None = None
 
 
 class CheckpointLine(Struct, frozen=True):
@@ -89,10 +104,10 @@ class Line(Struct, frozen=True, gc=False):
     """Any line but the first, as far as it must be understood to be checked."""
 
     seq: Annotated[int, Meta(ge=0)] | None = None
+    n: int = 0
     at: str = ""
-    event: str = ""
     envelope: str = ""
-    hash: str = ""
+    record: Proof | None = None
     checkpoint: Checkpoint | None = None
     until: Place | None = None
     entries: int = 0
@@ -103,7 +118,7 @@ class Digest:
     """Over the first line, the checkpoints, and where it ends: in that order, as we write them."""
 
     def __init__(self, header: Header) -> None:
-        self._hash = sha256(b"mew/export/1\n" + encode_line(header))
+        self._hash = sha256(b"mew/export/2\n" + encode_line(header))
 
     def add(self, checkpoint: Checkpoint) -> None:
         self._hash.update(encode_line(CheckpointLine(checkpoint)))
@@ -121,6 +136,9 @@ class _Event(Struct, gc=False):
     envelope_id: str = ""
     kind: str = ""
     refusal: str = ""
+    connections: tuple[str | None, ...] = ()
+    origins: tuple[int, ...] = ()
+    refused: tuple[int, ...] = ()
 
 
 class _Envelope(Struct, rename={"sender": "from"}, gc=False):
@@ -147,40 +165,64 @@ def encode_line(line: object) -> bytes:
     return written + b"\n"
 
 
-def entry_line(row: Row) -> EntryLine:
-    """What there is to be read in an entry.
+def lines_of(row: Row) -> list[EntryLine]:
+    """What there is to be read in a record, a line for each envelope or other event.
 
     Raises:
-        ValueError: it is no entry.
+        ValueError: it is no record.
     """
-    seq, at, event, envelope = take_apart(row.content)
+    parts = take_apart(row.body)
+    head = parts.head
     try:
-        read = _events.decode(event)
-        if envelope:
-            return _sent_line(row, at, read, event.decode(), envelope)
-        return EntryLine(
-            seq=seq,
-            at=rfc3339(at),
-            type=read.type,
-            who=read.who,
-            kind=read.kind,
-            id=read.envelope_id,
-            connection=read.connection or "",
-            refusal=read.refusal,
-            event=event.decode(),
+        event = _events.decode(parts.event)
+        at = rfc3339(moment(head.at))
+        proof = Proof(
+            event=parts.event.decode(),
+            audiences=parts.audiences.decode(),
+            judged_at=head.judged_at,
+            flags=head.flags,
             hash=row.hash.hex(),
         )
+        own, made = parts.raws[: head.own], parts.raws[head.own :]
+        lines = [_sent_line(head.seq + place, at, raw, event, place) for place, raw in enumerate(own)]
+        if not own:
+            lines = [_event_line(head.seq, at, event)]
+        lines += [_envelope_line(head.last, at, MADE, raw, n=n) for n, raw in enumerate(made, 1)]
     except _NOT_JSON as error:
         raise ValueError(str(error)) from error
+    return [*lines[:-1], msgspec.structs.replace(lines[-1], record=proof)]
 
 
-def _sent_line(row: Row, at: datetime, event: _Event, event_text: str, envelope: bytes) -> EntryLine:
-    sent = _envelopes.decode(envelope)
+def _event_line(seq: int, at: str, event: _Event) -> EntryLine:
+    return EntryLine(
+        seq=seq,
+        at=at,
+        type=event.type,
+        who=event.who,
+        kind=event.kind,
+        id=event.envelope_id,
+        connection=event.connection or "",
+        refusal=event.refusal,
+    )
+
+
+def _sent_line(seq: int, at: str, raw: bytes, event: _Event, place: int) -> EntryLine:
+    origin = event.origins[place] if place < len(event.origins) else 0
+    connection = event.connections[origin] if origin < len(event.connections) else None
+    refusal = REFUSED_LATE if place in event.refused else ""
+    return _envelope_line(seq, at, event.type, raw, connection=connection or "", refusal=refusal)
+
+
+def _envelope_line(
+    seq: int, at: str, kind: str, raw: bytes, *, n: int = 0, connection: str = "", refusal: str = ""
+) -> EntryLine:
+    sent = _envelopes.decode(raw)
     method, name = called(bytes(sent.payload)) if sent.kind in _CALLS else ("", "")
     return EntryLine(
-        seq=row.seq,
-        at=rfc3339(at),
-        type=event.type,
+        seq=seq,
+        n=n,
+        at=at,
+        type=kind,
         who=sent.sender,
         kind=sent.kind,
         id=sent.id,
@@ -189,26 +231,38 @@ def _sent_line(row: Row, at: datetime, event: _Event, event_text: str, envelope:
         context=sent.context,
         method=method,
         name=name,
-        connection=event.connection or "",
-        event=event_text,
-        envelope=envelope.decode(),
-        hash=row.hash.hex(),
+        connection=connection,
+        refusal=refusal,
+        envelope=raw.decode(),
     )
 
 
-def row_of(line: Line) -> Row:
-    """The entry as it was kept, if the line is true.
+def row_of(lines: Sequence[Line]) -> Row:
+    """The record as it was kept, if its lines are true; the last of them has the proof.
 
     Raises:
-        ValueError: it cannot be one.
+        ValueError: they cannot be those of a record.
     """
-    if line.seq is None or not line.event:
+    first, proof = lines[0], lines[-1].record
+    if first.seq is None or proof is None:
         raise ValueError("it has neither an entry nor a checkpoint")
-    at = datetime.fromisoformat(line.at)
-    if at.tzinfo is None or line.seq >> 63:
+    at = datetime.fromisoformat(first.at)
+    if at.tzinfo is None or first.seq >> 62:
         raise ValueError("no moment, or no number")
-    content = put_together(Parts(line.seq, at, line.event.encode(), line.envelope.encode()))
-    return Row(line.seq, content, bytes.fromhex(line.hash))
+    raws = tuple(line.envelope.encode() for line in lines if line.envelope)
+    made = sum(line.n > 0 for line in lines)
+    event, audiences = proof.event.encode(), proof.audiences.encode()
+    head = Head(
+        first.seq,
+        microseconds(at),
+        proof.judged_at,
+        len(raws) - made,
+        made,
+        len(event),
+        len(audiences),
+        proof.flags,
+    )
+    return Row(0, head.last, head.at, put_together(head, event, audiences, raws), bytes.fromhex(proof.hash))
 
 
 def rfc3339(at: datetime) -> str:

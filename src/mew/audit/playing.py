@@ -1,4 +1,4 @@
-"""PURE. A recorded space played again: what was shown, which part of it, and how long to wait for the next."""
+"""PURE. A recorded space played again: what was delivered, which part of it, and how long to wait for the next."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,13 +10,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from mew.journal.record import Record
 from mew.protocol.capability import Capability
-from mew.protocol.codec import encode
+from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope
-from mew.space import Deliver, Entry, Sent, Space
-from mew.space.state import SpaceState
+from mew.space import Entry
 
-__all__ = ["Pace", "Part", "Played", "Replay", "Shown", "in_words", "read_seconds", "read_speed"]
+__all__ = ["Pace", "Part", "Played", "Shown", "in_words", "read_seconds", "read_speed", "shown_in"]
 
 _SPEED: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")
 _SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?(ms|s|min|m|h)?")
@@ -27,7 +27,7 @@ _LONG_S: Final = 60.0  # what is worth a word where nothing is waited for
 
 
 class Shown(Struct, frozen=True, gc=False):
-    """An envelope that the space showed, because of which entry and when. `raw` are the bytes of it."""
+    """An envelope that was delivered, because of which entry and when. `raw` are the bytes of it."""
 
     seq: int
     at: datetime
@@ -35,23 +35,16 @@ class Shown(Struct, frozen=True, gc=False):
     raw: bytes
 
 
-class Replay:
-    """Takes the entries of a recording in their order, and says what each showed."""
-
-    def __init__(self, state: SpaceState | None) -> None:
-        """`state` is that before the first entry.
-
-        Without it nothing can be decided: every envelope that was sent counts as shown, also one that was refused
-        after all, and what the gateway itself said is not known.
-        """
-        self._space = None if state is None else Space(state)
-
-    def take(self, entry: Entry) -> list[Shown]:
-        if self._space is not None:
-            decided = self._space.apply(entry)
-            return [_shown(entry, one) for one in decided if isinstance(one, Deliver)]
-        event = entry.event
-        return [Shown(entry.seq, entry.at, event.envelope, event.raw)] if isinstance(event, Sent) else []
+def shown_in(record: Record) -> list[Shown]:
+    """What was delivered because of an entry, in order: what the gateway made has the number of the last envelope."""
+    entry = record.entry
+    numbers = [
+        number for place, number in enumerate(range(entry.seq, entry.last + 1)) if place not in record.refused
+    ]
+    raws = record.delivered.raws
+    own = len(raws) - len(record.made)
+    numbers = [*numbers[:own], *[entry.last] * len(record.made)]
+    return [Shown(number, entry.at, decode(raw), raw) for number, raw in zip(numbers, raws, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +62,7 @@ class Part:
     participant: str | None = None
 
     def has_begun(self, entry: Entry) -> bool:
-        return entry.seq >= self.first and (self.since is None or entry.at >= self.since)
+        return entry.last >= self.first and (self.since is None or entry.at >= self.since)
 
     def is_over(self, entry: Entry) -> bool:
         return (self.last is not None and entry.seq > self.last) or (
@@ -78,31 +71,34 @@ class Part:
 
     def fits(self, shown: Shown) -> bool:
         envelope = shown.envelope
-        return (self.participant is None or envelope.sender == self.participant) and (
-            self.kind is None or self.kind.fits(envelope.kind, envelope.to, lambda: None)
+        return (
+            shown.seq >= self.first
+            and (self.last is None or shown.seq <= self.last)
+            and (self.participant is None or envelope.sender == self.participant)
+            and (self.kind is None or self.kind.fits(envelope.kind, envelope.to, lambda: None))
         )
 
 
 class Played:
-    """Entries gone through once: first `past`, those before the part, then `rest`."""
+    """Records gone through once: first `past`, those before the part, then `rest`."""
 
-    def __init__(self, entries: Iterable[Entry], part: Part) -> None:
-        self._entries = iter(entries)
+    def __init__(self, records: Iterable[Record], part: Part) -> None:
+        self._records = iter(records)
         self._part = part
-        self._first: tuple[Entry, ...] = ()
+        self._first: tuple[Record, ...] = ()
 
-    def past(self) -> Iterator[Entry]:
-        for entry in self._entries:
-            if self._part.has_begun(entry):
-                self._first = (entry,)
+    def past(self) -> Iterator[Record]:
+        for record in self._records:
+            if self._part.has_begun(record.entry):
+                self._first = (record,)
                 return
-            yield entry
+            yield record
 
-    def rest(self) -> Iterator[Entry]:
-        for entry in chain(self._first, self._entries):
-            if self._part.is_over(entry):
+    def rest(self) -> Iterator[Record]:
+        for record in chain(self._first, self._records):
+            if self._part.is_over(record.entry):
                 return
-            yield entry
+            yield record
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +166,3 @@ def in_words(gap: timedelta) -> str:
         parts.append((count, unit))
     first = next(place for place, (count, _) in enumerate(parts) if count)
     return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
-
-
-def _shown(entry: Entry, decision: Deliver) -> Shown:
-    return Shown(entry.seq, entry.at, decision.envelope, decision.raw or encode(decision.envelope))

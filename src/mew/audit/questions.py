@@ -4,8 +4,7 @@ A walk over a million facts takes a fifth of a second, and ends as soon as enoug
 the planner: with an index in another order all that fits would be looked up and sorted first.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
@@ -13,34 +12,36 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from mew.journal.record import microseconds, moment
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
-from mew.space.space import RECENT_IDS
 
-from .facts import CONFIGURED, IDENTIFIED, Fact, microseconds, moment
+from .facts import CONFIGURED, IDENTIFIED, Fact, FactKey
 from .index import Index
-from .statistics import Decided, Proposed
-from .uses import Place, Use, meant_after
+from .proposals import Step, records_of, steps_of
 
 __all__ = [
-    "PREFIX_CHARS_MIN",
+    "PART_CHARS_MIN",
     "Filters",
     "Outcome",
     "Refusals",
-    "decisions",
+    "facts_about",
     "facts_of_grants",
     "find",
     "first_and_last",
     "first_since",
     "last_before",
     "listed",
-    "proposals",
+    "proposal_facts",
+    "proposal_of",
+    "proposal_steps",
     "refusals",
     "tally",
     "tally_refused",
 ]
 
-PREFIX_CHARS_MIN: Final = 4
+PART_CHARS_MIN: Final = 3
+_CAUSES_MAX: Final = 8
 _CANDIDATES_MAX: Final = 21
 _DIGITS_MAX: Final = 18
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -121,21 +122,22 @@ def listed(index: Index, filters: Filters, *, limit: int, oldest: bool = False) 
 
 
 def find(index: Index, written: str) -> list[Fact]:
-    """What somebody may mean: an id, the beginning of an id, or the number of an entry, with or without a `#`.
+    """What somebody may mean: an id, the beginning or the end of one, or the number of an entry, with or without a `#`.
 
-    Ids are the participants' to choose. So all are found that it may mean, and none stands for another; with a `#` it
-    is the number.
+    Participants choose their ids. So everything is found that it may mean, and nothing stands for something else; with
+    a `#` it is an entry first.
     """
-    number = written.removeprefix("#")
+    bare = written.removeprefix("#")
     found: list[Fact] = []
-    if number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX:
-        found = index.select("seq = ?", (int(number),), tail="ORDER BY abs(n), n LIMIT 1")
-        if number != written:
+    if bare.isascii() and bare.isdigit() and len(bare) <= _DIGITS_MAX:
+        found = index.select("seq = ?", (int(bare),), tail="ORDER BY abs(n), n LIMIT 1")
+        if found and bare != written:
             return found
+    written = bare
     tail = f"ORDER BY seq DESC, n DESC LIMIT {_CANDIDATES_MAX}"
     found += index.select("id = ? AND refusal = ''", (written,), tail=tail)[::-1]
-    if len(written) >= PREFIX_CHARS_MIN:
-        found += _beginning_with(index, written)
+    if len(written) >= PART_CHARS_MIN:
+        found += _with_part(index, written)
     return list({(fact.seq, fact.n): fact for fact in found}.values())
 
 
@@ -157,14 +159,14 @@ def facts_of_grants(index: Index, after: int, until: int) -> list[Fact]:
     """Everything that was accepted after one entry, up to and with another, and may change who holds what."""
     marks = ", ".join("?" * len(_GIVING_KINDS))
     where = f"kind IN ({marks}) AND seq > ? AND seq <= ? AND refusal = ''"
-    return index.select(where, (*_GIVING_KINDS, after, until), tail="ORDER BY seq, n")
+    return index.select(where, (*_GIVING_KINDS, after, until), tail="ORDER BY +seq, n")
 
 
 def refusals(index: Index, filters: Filters) -> list[Refusals]:
     """How often each participant was refused, and why; the most frequent first."""
     where, values = _condition(filters)
     query = f"""
-        SELECT who, refusal, count(*) AS times, min(at), max(at) FROM facts INDEXED BY by_refusal
+        SELECT who, refusal, count(*) AS times, min(at), max(at) FROM facts
         WHERE refusal <> '' AND {where} GROUP BY who, refusal ORDER BY times DESC, who, refusal
     """
     found = index.rows(query, values)
@@ -181,8 +183,8 @@ def tally(index: Index, column: Literal["kind", "who"], first: int = 0) -> dict[
 def tally_refused(index: Index, first: int = 0) -> list[tuple[str, str, str, int]]:
     """How many were refused from an entry on, by kind, who and code."""
     query = """
-        SELECT kind, who, refusal, count(*) FROM facts INDEXED BY by_refusal
-        WHERE refusal <> '' AND seq >= ? GROUP BY kind, who, refusal
+        SELECT kind, who, refusal, count(*) FROM facts
+        WHERE refusal <> '' AND +seq >= ? GROUP BY kind, who, refusal
     """
     return [(kind, who, refusal, times) for kind, who, refusal, times in index.rows(query, (first,))]
 
@@ -194,57 +196,60 @@ def first_and_last(index: Index, first: int = 0) -> tuple[datetime, datetime] | 
     return (moment(found[0][0][0]), moment(found[1][0][0])) if all(found) else None
 
 
-def proposals(index: Index, first: int = 0) -> list[Proposed]:
-    """Those from an entry on."""
-    query = """
-        SELECT seq, n, at, who, about, whom, digest FROM facts
-        WHERE kind = 'mcp/proposal' AND refusal = '' AND seq >= ? ORDER BY seq
+def proposal_facts(index: Index, first: int = 0) -> list[Fact]:
+    """The proposals from an entry on and what concerns them, in order: requests, rejections, withdrawals, responses."""
+    begun = "kind = 'mcp/proposal' AND refusal = '' AND seq >= ?"
+    naming = f"""
+        (seq, n) IN (
+            SELECT causes.seq, causes.n
+            FROM (SELECT id, min(seq) AS seq FROM facts WHERE {begun} GROUP BY id) AS proposed
+            CROSS JOIN causes ON causes.cause = proposed.id AND causes.seq > proposed.seq
+        ) AND kind IN (?, ?, ?) AND refusal = ''
     """
-    found = index.rows(query, (first,))
-    return [Proposed._make(((seq, n), *said, _names(whom), digest)) for seq, n, *said, whom, digest in found]
+    found = index.select(begun, (first,)) + index.select(naming, (first, *_DECIDING_KINDS))
+    return _with_responses(index, found)
 
 
-def decisions(index: Index, first: int = 0) -> list[Decided]:
-    """What may have decided proposals from an entry on, in order; some of it proposals shortly before."""
-    query = """
-        SELECT proposed.seq, proposed.n, causes.cause, said.seq, said.n,
-            said.kind, said.at, said.who, said.about, said.whom, said.digest
-        FROM (
-            SELECT id, min(seq) AS seq, n FROM facts
-            WHERE kind = 'mcp/proposal' AND refusal = '' AND seq >= ? GROUP BY id
-        ) AS proposed
-        CROSS JOIN causes ON causes.cause = proposed.id AND causes.seq > proposed.seq
-        CROSS JOIN facts AS said ON said.seq = causes.seq AND said.n = causes.n
-        WHERE said.refusal = '' AND said.kind IN (?, ?, ?)
-        ORDER BY said.seq
+def facts_about(index: Index, proposal: Fact) -> list[Fact]:
+    """A proposal and what concerns it, in order; of what names it, the first 1,000."""
+    naming = [fact for fact in index.naming(proposal.id, after=proposal.key) if fact.kind in _DECIDING_KINDS]
+    return _with_responses(index, [proposal, *naming])
+
+
+def proposal_of(index: Index, fact: Fact) -> Fact | None:
+    """The proposal that a fact concerns: itself, the one it names, or the one that the request names it answers."""
+    if fact.kind == Kind.MCP_PROPOSAL or fact.refusal:
+        return None if fact.refusal else fact
+    if fact.kind not in (*_DECIDING_KINDS, Kind.MCP_RESPONSE):
+        return None
+    named = [index.with_id(cause, fact.key) for cause in fact.causes[:_CAUSES_MAX]]
+    if fact.kind == Kind.MCP_RESPONSE:
+        requests = [one for one in named if one is not None and one.kind == Kind.MCP_REQUEST]
+        return next((found for one in requests if (found := proposal_of(index, one)) is not None), None)
+    return next((one for one in named if one is not None and one.kind == Kind.MCP_PROPOSAL), None)
+
+
+def proposal_steps(index: Index, facts: Iterable[Fact], now: datetime) -> dict[FactKey, Step]:
+    """Say of each of these facts what it did to the proposal that it concerns, if it did anything."""
+    facts = list(facts)
+    concerned = (proposal_of(index, fact) for fact in facts)
+    steps: dict[FactKey, Step] = {}
+    for proposal in {one.key: one for one in concerned if one is not None}.values():
+        for fact, record in records_of(facts_about(index, proposal)):
+            if fact.key == proposal.key:
+                steps |= steps_of(facts, record, now)
+    return steps
+
+
+def _with_responses(index: Index, facts: list[Fact]) -> list[Fact]:
+    asked = list({fact.id for fact in facts if fact.kind == Kind.MCP_REQUEST})
+    answers = """
+        kind = 'mcp/response' AND refusal = '' AND (seq, n) IN (
+            SELECT causes.seq, causes.n FROM json_each(?) AS asked CROSS JOIN causes ON causes.cause = asked.value
+        )
     """
-    first = max(0, first - RECENT_IDS)  # one of those may have the id, so that another is not meant
-    again = _used_again(index, first)
-    decided: list[Decided] = []
-    for seq, n, cause, *at, kind, when, who, about, whom, digest in index.rows(
-        query, (first, *_DECIDING_KINDS)
-    ):
-        meant = _meant(again[cause], (at[0], at[1])) if cause in again else (seq, n)
-        decided.append(Decided(meant, kind, when, who, about, _names(whom), digest))
-    return decided
-
-
-def _used_again(index: Index, first: int) -> dict[str, tuple[list[Place], list[Use]]]:
-    """By the ids that several proposals have: where those are, and which is meant after each of them."""
-    uses: dict[str, list[Use]] = {}
-    proposals = "FROM facts WHERE kind = 'mcp/proposal' AND refusal = '' AND seq >= ?"
-    query = f"""
-        SELECT id, seq, n, who {proposals}
-        AND id IN (SELECT id {proposals} GROUP BY id HAVING count(*) > 1) ORDER BY seq
-    """
-    for envelope_id, *use in index.rows(query, (first, first)):
-        uses.setdefault(envelope_id, []).append(Use._make(use))
-    return {envelope_id: ([use.place for use in of], meant_after(of)) for envelope_id, of in uses.items()}
-
-
-def _meant(used: tuple[list[Place], list[Use]], before: Place) -> Place:
-    places, meant = used
-    return meant[bisect_left(places, before) - 1].place
+    found = [*facts, *(index.select(answers, (_json(asked),)) if asked else ())]
+    return sorted(found, key=lambda fact: fact.key)
 
 
 def _condition(filters: Filters) -> tuple[str, Sequence[Any]]:
@@ -272,14 +277,17 @@ def _subject(about: str | None) -> tuple[str | None, str | None]:
     return whole, whole if whole is None or ":" in whole else f"*:{whole}"
 
 
-def _beginning_with(index: Index, prefix: str) -> list[Fact]:
-    begins, values = "id >= ? AND id < ?", (prefix, prefix + _LAST_CHARACTER)
+def _with_part(index: Index, part: str) -> list[Fact]:
+    begins, beginning = "id >= ? AND id < ?", (part, part + _LAST_CHARACTER)
+    ends, end = "substr(id, ?) = ?", (-len(part), part)
     tail = f"ORDER BY id, seq, n LIMIT {_CANDIDATES_MAX}"
-    found = index.select(f"{begins} AND refusal = ''", values, tail=tail)
+    found = index.select(f"{begins} AND refusal = ''", beginning, tail=tail)
+    also = index.select(f"{ends} AND refusal = ''", end, tail=tail)
+    found += [fact for fact in also if not fact.id.startswith(part)]
     if found:
         return found
     # what was refused may have taken another's id, so that one comes first
-    found = index.select(f"{begins} AND refusal <> ''", values, tail=tail)
+    found = index.select(f"({begins} OR {ends}) AND refusal <> ''", (*beginning, *end), tail=tail)
     return list({fact.id: fact for fact in reversed(found)}.values())[::-1]
 
 
@@ -290,7 +298,3 @@ def _glob(pattern: str | None) -> str | None:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _names(written: str) -> tuple[str, ...]:
-    return () if written == "[]" else tuple(msgspec.json.decode(written))

@@ -3,10 +3,8 @@
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
+from mew.journal.database import Damaged
+from mew.journal.reader import JournalReader
 from mew.space import Entry, Event, Refuse, Sent, Space, TimePassed
 from mew.space.state import SpaceState
 
@@ -25,7 +23,7 @@ def standing_at(journal: JournalReader, index: Index, at: datetime) -> SpaceStat
     may do what.
 
     Raises:
-        LogUnavailable: the system says no, or what came before is gone and there is no snapshot.
+        JournalUnavailable: the system says no, or what came before is gone and there is no snapshot.
         Damaged: an entry cannot be read, or is not what the index says.
     """
     last = last_before(index, at)
@@ -34,10 +32,11 @@ def standing_at(journal: JournalReader, index: Index, at: datetime) -> SpaceStat
         getattr(state, name).clear()
     space = Space(state)
     for seq in dict.fromkeys(fact.seq for fact in facts_of_grants(index, state.seq, last) if not fact.n):
-        entry = journal.entry(seq)
-        if entry is None:
+        record = journal.record(seq)
+        if record is None:
             raise Damaged(f"entry {seq} is missing")
-        _apply(space, Entry(seq, entry.at, _over_http(entry.event)))
+        entry = record.entry
+        _apply(space, Entry(seq, entry.at, _alone(entry.event, seq - entry.seq)))
     _apply(space, Entry(max(last, state.seq) + 1, at, TimePassed()))  # what has expired by then
     return state
 
@@ -48,8 +47,9 @@ def _apply(space: Space, entry: Entry) -> None:
         raise Damaged(f"entry {entry.seq} was accepted, and would not be now")
 
 
-def _over_http(event: Event) -> Event:
-    """As if without a connection: those of the time are not known. That its id was new then is known."""
+def _alone(event: Event, place: int) -> Event:
+    """One envelope of a batch, as if without a connection: those of the time are not known. Its id was new then."""
     if isinstance(event, Sent):
-        return msgspec.structs.replace(event, connection=None, lenient=True)
+        one = event.envelopes.part(place, place + 1)
+        return Sent(one, (None,), lenient=True, token_hash=event.token_hash)
     return event

@@ -1,69 +1,42 @@
 """PURE. What became of proposals, in numbers: how many were carried out, changed, rejected, and how long it took."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
-from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from mew.protocol.kinds import Kind
-
-from .execution import carries_out, is_as_proposed
-from .uses import Place
+from mew.proposals.record import ProposalRecord, ProposalStatus
 
 __all__ = [
     "Counted",
-    "Decided",
     "OfGrants",
     "OfProposals",
-    "Proposed",
     "Statistics",
     "of_proposals",
     "percentile",
 ]
 
-_SECOND_US: Final = 1_000_000
-
-
-class Proposed(NamedTuple):
-    """A proposal as the record has it: where, since its id may be used again. `at` is in microseconds."""
-
-    place: Place
-    at: int
-    who: str
-    about: str
-    whom: tuple[str, ...]
-    digest: str
-
-
-class Decided(NamedTuple):
-    """What may have decided a proposal: a request, a rejection or a withdrawal that means it."""
-
-    proposal: Place
-    kind: str
-    at: int
-    who: str
-    about: str
-    whom: tuple[str, ...]
-    digest: str
-
 
 class OfProposals(Struct, frozen=True, kw_only=True):
-    """How many proposals came to what. `edited`: of those fulfilled, with something else than was proposed.
+    """How many proposals stand where, by the statuses that `mew proposals` shows too; they add up to `proposed`.
 
-    The times are from a proposal to the request that carried it out, or else to the first rejection. A withdrawal is
-    nobody's decision, and may be a timeout. None: nobody decided.
+    `edited`: of those approved, fulfilled or failed, with something else than was proposed. `rejected`: somebody said
+    no to them, whatever became of them. The times are from a proposal to the request that carried it out, or else to
+    the first rejection. A withdrawal is nobody's decision, and may be a timeout. None: nobody decided.
     """
 
     about: str
     proposed: int
     open: int
+    approved: int
     fulfilled: int
+    failed: int
+    withdrawn: int
+    expired: int
     edited: int
     rejected: int
-    withdrawn: int
     decided_median_s: float | None
     decided_p90_s: float | None
 
@@ -90,7 +63,7 @@ class OfGrants(Struct, frozen=True, kw_only=True):
 class Statistics(Struct, frozen=True, kw_only=True):
     """A space in numbers. `entries` are those of the journal; talk, connections and time have no facts.
 
-    `kept_from`: the first entry that is still kept. `files`: bytes by name.
+    `kept_from`: the first entry that is still kept. `files`: bytes by name, those of all spaces too.
     """
 
     space: str
@@ -109,24 +82,15 @@ class Statistics(Struct, frozen=True, kw_only=True):
 
 
 def of_proposals(
-    proposed: Iterable[Proposed], decided: Iterable[Decided]
+    records: Iterable[tuple[str, ProposalRecord]], now: datetime
 ) -> tuple[OfProposals, list[OfProposals]]:
-    """Of all together, and by what was proposed, the most frequent first. What decided comes in its order.
-
-    A proposal that was carried out is fulfilled, whatever else was said of it. One that was only rejected is rejected,
-    though that closes it for nobody else.
-    """
-    cases = {proposal.place: _Case(proposal) for proposal in proposed}
-    for decision in decided:
-        case = cases.get(decision.proposal)
-        if case is not None:
-            case.take(decision)
-    by_tool: dict[str, list[_Case]] = {}
-    for case in cases.values():
-        by_tool.setdefault(case.proposal.about, []).append(case)
-    each = [_counted(about, some) for about, some in by_tool.items()]
+    """Count all together, and by what was proposed, the most frequent first."""
+    by_tool: dict[str, list[ProposalRecord]] = {}
+    for about, record in records:
+        by_tool.setdefault(about, []).append(record)
+    each = [_counted(about, some, now) for about, some in by_tool.items()]
     each.sort(key=lambda one: (-one.proposed, one.about))
-    return _counted("", list(cases.values())), each
+    return _counted("", [record for some in by_tool.values() for record in some], now), each
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float | None:
@@ -134,42 +98,28 @@ def percentile(ordered: Sequence[float], percent: int) -> float | None:
     return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)] if ordered else None
 
 
-@dataclass(slots=True)
-class _Case:
-    proposal: Proposed
-    fulfilled: Decided | None = None
-    rejected: Decided | None = None
-    withdrawn: bool = False
-
-    def take(self, decision: Decided) -> None:
-        if decision.kind == Kind.MCP_REQUEST:
-            if self.fulfilled is None and carries_out(self.proposal, decision):
-                self.fulfilled = decision
-        elif decision.kind == Kind.MCP_REJECT:
-            self.rejected = self.rejected or decision
-        elif decision.who == self.proposal.who:
-            self.withdrawn = True
-
-    @property
-    def decided_s(self) -> float | None:
-        decision = self.fulfilled or (None if self.withdrawn else self.rejected)
-        return None if decision is None else (decision.at - self.proposal.at) / _SECOND_US
+def _decided_s(record: ProposalRecord) -> float | None:
+    sent = record.fulfilment
+    if sent is None and (record.withdrawn is not None or not record.rejections):
+        return None
+    decision = record.rejections[0] if sent is None else sent
+    return (decision.at - record.created).total_seconds()
 
 
-def _counted(about: str, cases: Sequence[_Case]) -> OfProposals:
-    fulfilled = [case for case in cases if case.fulfilled is not None]
-    others = [case for case in cases if case.fulfilled is None]
-    withdrawn = sum(case.withdrawn for case in others)
-    rejected = sum(case.rejected is not None and not case.withdrawn for case in others)
-    times = sorted(seconds for case in cases if (seconds := case.decided_s) is not None)
+def _counted(about: str, records: Sequence[ProposalRecord], now: datetime) -> OfProposals:
+    statuses = Counter(record.status(now) for record in records)
+    times = sorted(seconds for record in records if (seconds := _decided_s(record)) is not None)
     return OfProposals(
         about=about,
-        proposed=len(cases),
-        open=len(others) - withdrawn - rejected,
-        fulfilled=len(fulfilled),
-        edited=sum(not is_as_proposed(case.proposal, case.fulfilled) for case in fulfilled if case.fulfilled),
-        rejected=rejected,
-        withdrawn=withdrawn,
+        proposed=len(records),
+        open=statuses[ProposalStatus.OPEN],
+        approved=statuses[ProposalStatus.APPROVED],
+        fulfilled=statuses[ProposalStatus.FULFILLED],
+        failed=statuses[ProposalStatus.FAILED],
+        withdrawn=statuses[ProposalStatus.WITHDRAWN],
+        expired=statuses[ProposalStatus.EXPIRED],
+        edited=sum(record.fulfilment is not None and record.fulfilment.edited for record in records),
+        rejected=sum(bool(record.rejections) for record in records),
         decided_median_s=percentile(times, 50),
         decided_p90_s=percentile(times, 90),
     )

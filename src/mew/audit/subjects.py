@@ -1,23 +1,29 @@
 """PURE. What an envelope is about, in a line that needs no other: the tool that is asked for, whom it concerns, why."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
+from mew.journal.record import microseconds
 from mew.protocol import kinds
 from mew.protocol.capability import in_short
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import NOT_JSON
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, literal
-from mew.space.space import CHANGING_KINDS
+from mew.space import Space
 
 from .calls import called
 from .sameness import AMBIGUOUS, digest_of
 
-__all__ = ["Subject", "subject"]
+__all__ = ["NO_ANSWER", "RPC_ERROR", "Subject", "subject"]
+
+RPC_ERROR: Final = "error "
+"""How the note of a response begins that is a JSON-RPC error."""
+NO_ANSWER: Final = "neither a result nor an error"
 
 _CHARS_MAX: Final = 500
 _METHOD_CHARS_MAX: Final = 100
@@ -25,6 +31,7 @@ _CAPABILITIES_MAX: Final = 16
 _CODE_CHARS_MAX: Final = 40
 _BYTES_MAX: Final = 1 << 16  # of a payload that nobody acts on, and that has no more than a reason
 _TWICE: Final = "ambiguous: a key occurs twice, or a number is too long"
+_Moment = Annotated[datetime, Meta(tz=True)]
 _Shape = TypeVar("_Shape")
 
 
@@ -32,6 +39,7 @@ class Subject(NamedTuple):
     """`about`: method and name as in `tools/call:write_file`, or capabilities; `whom`: those concerned; `note`: why.
 
     `digest`: of the method and params that are asked for. `grant`: the id of the one grant that is taken back.
+    `expires`: when a proposal can no longer be approved, in microseconds since 1970; 0: it does not say.
     """
 
     about: str = ""
@@ -39,6 +47,7 @@ class Subject(NamedTuple):
     note: str = ""
     digest: str = ""
     grant: str = ""
+    expires: int = 0
 
 
 class _Answered(Struct, frozen=True):
@@ -52,6 +61,13 @@ class _Result(Struct, frozen=True):
 
 class _Said(Struct, frozen=True):
     reason: Any = None
+    message: Any = None
+
+
+class _Proposed(Struct, frozen=True):
+    params: Raw = Raw(b"{}")
+    why: Any = None
+    expires_at: Any = None
 
 
 def subject(envelope: Envelope) -> Subject:
@@ -75,15 +91,41 @@ def _asked(envelope: Envelope) -> Subject:
     return Subject(f"{method}:{name}" if name else method, note=note, digest=digest)
 
 
+def _proposed(envelope: Envelope) -> Subject:
+    """As a request, with what it is for and when it expires."""
+    found, said = _asked(envelope), _read(envelope, _Proposed)
+    try:
+        expires = 0 if said.expires_at is None else microseconds(msgspec.convert(said.expires_at, _Moment))
+    except msgspec.ValidationError:
+        expires = 0
+    why = said.why if isinstance(said.why, str) else ""
+    can_be_called = bytes(said.params).startswith(b"{")
+    return found._replace(
+        note=found.note or why, expires=expires, digest=found.digest if can_be_called else ""
+    )
+
+
+def _rejected(envelope: Envelope) -> Subject:
+    """Both its code and its words, as far as they are texts: `unsafe: Not in the home folder.`"""
+    if len(bytes(envelope.payload)) > _BYTES_MAX:
+        return Subject()
+    said = _read(envelope, _Said)
+    return Subject(
+        note=": ".join(part for part in (said.reason, said.message) if isinstance(part, str) and part)
+    )
+
+
 def _answered(envelope: Envelope) -> Subject:
     answered = msgspec.json.decode(bytes(envelope.payload) or b"{}", type=_Answered)
+    if answered.error is None and not bytes(answered.result):
+        return Subject(note=NO_ANSWER)
     match answered.error:
         case None:
             pass
         case {"code": code, "message": str(message)}:
-            return Subject(note=f"error {literal(code, _CODE_CHARS_MAX)}: {message}")
+            return Subject(note=f"{RPC_ERROR}{literal(code, _CODE_CHARS_MAX)}: {message}")
         case error:
-            return Subject(note=f"error {literal(error, _CHARS_MAX)}")
+            return Subject(note=f"{RPC_ERROR}{literal(error, _CHARS_MAX)}")
     try:
         failed = msgspec.json.decode(bytes(answered.result) or b"{}", type=_Result).is_error
     except NOT_JSON:
@@ -147,7 +189,7 @@ def _handed_over(envelope: Envelope) -> Subject:
 
 def _any(envelope: Envelope) -> Subject:
     """Whom it concerns is whom it is addressed to."""
-    if len(bytes(envelope.payload)) > _BYTES_MAX and envelope.kind not in CHANGING_KINDS:
+    if len(bytes(envelope.payload)) > _BYTES_MAX and envelope.kind not in Space.RULES:
         return Subject()
     reason = _read(envelope, _Said).reason
     return Subject(note=reason if isinstance(reason, str) else "")
@@ -164,7 +206,8 @@ def _read(envelope: Envelope, shape: type[_Shape]) -> _Shape:
 
 
 _READERS: Final[dict[str, Callable[[Envelope], Subject]]] = {
-    Kind.MCP_PROPOSAL: _asked,
+    Kind.MCP_PROPOSAL: _proposed,
+    Kind.MCP_REJECT: _rejected,
     Kind.MCP_REQUEST: _asked,
     Kind.MCP_RESPONSE: _answered,
     Kind.PRESENCE: _present,

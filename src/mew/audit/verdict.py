@@ -4,6 +4,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from mew.journal.port import Loss
+
 __all__ = ["Broken", "Checkpoints", "Place", "Point", "Verdict", "unreadable"]
 
 
@@ -46,7 +48,8 @@ class Checkpoints(Struct, frozen=True, kw_only=True):
 class Verdict(Struct, frozen=True, kw_only=True):
     """What is sound: entries from `first` to `last`, so many, after a place that is `after`.
 
-    `begins`: whether that is where the space itself began; if not, the entries before it are not here.
+    `begins`: whether that is where the space itself began; if not, the entries before it are not here. `lost`: entries
+    that were committed and then missing, as a start of the gateway noticed.
     """
 
     space: str
@@ -57,11 +60,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     last: Point | None
     broken: Broken | None
     checkpoints: Checkpoints
+    lost: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def is_sound(self) -> bool:
-        return self.broken is None and not self.checkpoints.wrong
+        return self.broken is None and not self.checkpoints.wrong and not self.lost
 
 
 def unreadable(why: str, space: str = "") -> Verdict:

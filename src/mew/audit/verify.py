@@ -1,21 +1,25 @@
-"""Goes through the whole chain of a journal: is every entry what was written, and are all of them there?"""
+"""Goes through the whole chain of a space: is every record what was written, and are all of them there?"""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from mew.log.ahead import Ahead
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
-from mew.log.record import Break, Link, first_link, link_through, take_apart, unpack
+from mew.journal.database import FILE as JOURNAL
+from mew.journal.database import Damaged, Database
+from mew.journal.files import space_folder
+from mew.journal.high_water import MARKS_FILE, high_water_mark
+from mew.journal.losses import read_losses
+from mew.journal.port import JournalUnavailable
+from mew.journal.record import Break, Row, first_link
+from mew.journal.snapshots import Snapshots
+from mew.journal.wal_check import WalStatus, wal_status
 
 from .checkpoints import FILE, read_all
 from .verdict import Broken, Place, Point, Verdict, unreadable
-from .witnesses import Claim, Following, Witnesses, claim_of
+from .witnesses import Claim, Following, Witnesses, claim_of, point_in
 
 __all__ = ["Walked", "verify_journal"]
 
@@ -27,65 +31,91 @@ _TOLD_EVERY: Final = 4096
 
 
 def verify_journal(
-    folder: Path, keys: Sequence[Ed25519PublicKey] = (), walked: Walked | None = None
+    folder: Path, space: str, keys: Sequence[Ed25519PublicKey] = (), walked: Walked | None = None
 ) -> Verdict:
-    """Whether the one in this folder is sound, and up to where; also beside a gateway that writes it.
+    """Whether the records of a space in this folder are sound, and up to where; also while a gateway writes them.
 
-    With keys every checkpoint must be signed with one of them; without, they are believed.
+    With keys every checkpoint must be signed with one of them; without, they are believed. No index is trusted.
 
     Raises:
-        LogUnavailable: there is none, or it cannot be read now.
+        JournalUnavailable: there are none, or they cannot be read now.
     """
+    if not (folder / JOURNAL).exists():
+        raise JournalUnavailable(f"{folder}: there is no journal here")
     try:
-        with JournalReader(folder) as reader:
-            return _verified(reader, keys, walked)
+        with ExitStack() as files, closing(Database.view(folder / JOURNAL)) as database:
+            return _verified(database, folder, space, keys, walked, files)
     except Damaged as error:
-        return unreadable(f"it cannot be read as a journal: {error}", folder.name)
+        return unreadable(f"it cannot be read as a journal: {error}", space)
 
 
-def _verified(reader: JournalReader, keys: Sequence[Ed25519PublicKey], walked: Walked | None) -> Verdict:
-    walk = _Walk(reader, keys, walked)
+def _verified(
+    database: Database,
+    folder: Path,
+    space: str,
+    keys: Sequence[Ed25519PublicKey],
+    walked: Walked | None,
+    files: ExitStack,
+) -> Verdict:
+    walk = _Walk(database, folder, space, keys, walked, files)
     broken = walk.go()
     for _ in range(_TRIES):
         if broken is None or not walk.is_overtaken:
             break
-        walk = _Walk(reader, keys, walked)
+        walk = _Walk(database, folder, space, keys, walked, files)
         broken = walk.go()
     return walk.verdict(broken)
 
 
 class _Walk:
-    """One way through a journal."""
+    """One way through the records of a space."""
 
     def __init__(
-        self, reader: JournalReader, keys: Sequence[Ed25519PublicKey], walked: Walked | None
+        self,
+        database: Database,
+        folder: Path,
+        space: str,
+        keys: Sequence[Ed25519PublicKey],
+        walked: Walked | None,
+        files: ExitStack,
     ) -> None:
-        self._reader = reader
+        self._database = database
+        self._journal = folder
+        self._folder = space_folder(folder, space)
+        self._space = space
         self._walked = walked
-        self._witnesses = Witnesses(reader.space, keys)
+        self._files = files
+        self._witnesses = Witnesses(space, keys)
         self._notes: list[str] = []
-        self._begin = reader.begin
+        row = database.spaces().get(space)
+        if row is None:
+            raise JournalUnavailable(f"{database.path}: there is no space {space!r} in it")
+        self._number = row.id
+        self._begin = row.begin
         self._following = Following(self._begin)
-        self._claims = self._gather()  # before the entries: those that are written meanwhile are not missed
+        self._first: Row | None = None
+        self._latest: Row | None = None
+        self._agreed: Row | None = None  # the last of which somebody else says the same
+        self._claims = self._gather()  # before the records: those that are written meanwhile are not missed
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the first entries were dropped while they were read."""
-        return self._reader.begin != self._begin
+        """Whether the first records were dropped while they were read."""
+        return self._database.spaces()[self._space].begin != self._begin
 
     def go(self) -> Broken | None:
         begin = self._begin
-        if begin.seq == 0 and begin != first_link(self._reader.space):
-            return Broken(1, f"the chain does not begin as that of a space {self._reader.space!r} does")
+        if begin.seq == 0 and begin != first_link(self._space):
+            return Broken(1, f"the chain does not begin as that of a space {self._space!r} does")
         try:
             found = self._hear() or self._go_through() or self._missing()
             if found is not None:
                 return Broken(*found)
-            fault = self._reader.fault()
+            ((fault,),) = self._database.ask("PRAGMA quick_check(1)")
         except Damaged as error:
             seq = self._following.end.seq + 1
             return Broken(seq, f"entry {seq}, or one soon after it, cannot be read: {error}")
-        if fault is None:
+        if fault == "ok":
             return None
         return Broken(None, f"the file is damaged, and entries after the last may be lost: {fault}")
 
@@ -94,24 +124,27 @@ class _Walk:
         if broken is not None and broken.seq is not None:
             last = max(broken.seq - 1, begin.seq)
         return Verdict(
-            space=self._reader.space,
+            space=self._space,
             after=Place(begin.seq, begin.hash.hex()),
-            begins=begin == first_link(self._reader.space),
+            begins=begin == first_link(self._space),
             entries=last - begin.seq,
             first=self._point(begin.seq + 1) if last > begin.seq else None,
             last=self._point(last) if last > begin.seq else None,
             broken=broken,
             checkpoints=self._witnesses.summary(is_done=broken is None),
+            lost=read_losses(self._journal, self._space, begin.seq),
             notes=tuple(self._notes),
         )
 
     def _gather(self) -> list[Claim]:
         """What is said of entries from `begin` on, the last first."""
         claims = [
-            Claim(Link(one.mark.seq, one.hash), f"the snapshot {one.mark.seq}.snapshot")
-            for one in self._reader.snapshots()
+            Claim(one.link, f"the snapshot {one.seq}.snapshot") for one in Snapshots(self._folder).good()
         ]
-        written = read_all(self._reader.folder)
+        mark = None if self._database.is_blind else high_water_mark(self._journal, self._space)
+        if mark is not None:
+            claims.append(Claim(mark.link, f"the high-water mark in {MARKS_FILE}"))
+        written = read_all(self._folder)
         for line in written.wrong:
             self._witnesses.doubt(f"line {line} of {FILE} is no checkpoint")
         self._notes += [f"line {line} of {FILE} was cut off and does not count" for line in written.torn]
@@ -126,50 +159,34 @@ class _Walk:
         return sorted(kept, key=lambda claim: claim.link.seq, reverse=True)
 
     def _go_through(self) -> Break | None:
-        following, claims = self._following, self._claims
-        told = following.end.seq
-        for number, packed in self._reader.turns():
-            if not isinstance(packed, bytes):
-                return _empty(following.end)
-            end = link_through(packed, following.end)
-            if end is None or end.seq != number or (claims and claims[-1].link.seq <= number):
-                broken = self._look_into(packed, number)
-                if broken is not None:
-                    return broken
-            else:
-                following.end = end
-            if self._walked is not None and number >= told + _TOLD_EVERY:
-                told = number
-                self._walked(number - self._begin.seq, self._reader.last - self._begin.seq)
+        following, told = self._following, 0
+        for row in self._rows():
+            broken = following.take(row)
+            if broken is not None:
+                return broken
+            self._first = self._first or row
+            self._latest = row
+            broken = self._hear()
+            if broken is not None:
+                return broken
+            if self._walked is not None and row.n >= told + _TOLD_EVERY:
+                told = row.n
+                self._walked(row.n, self._database.last())
         return None
 
-    def _look_into(self, packed: bytes, number: int) -> Break | None:
-        """A turn entry by entry, because one of them is not sound, or somebody has something to say of it."""
-        following = self._following
-        before = following.end
-        try:
-            for row in unpack(packed):
-                broken = following.take(row) or self._hear()
-                if broken is not None:
-                    return broken
-        except ValueError:
-            seq = following.end.seq + 1
-            return Break(seq, f"entry {seq} is not what was written: it breaks off")
-        last = following.end.seq
-        if last == before.seq:
-            return _empty(before)
-        if last != number:
-            return Break(last, f"entry {last} is not where it was written, but under the number {number}")
-        return None
+    def _rows(self) -> Iterator[Row]:
+        for _, row in self._database.scan(space=self._number):
+            yield row
 
     def _hear(self) -> Break | None:
-        """All that is said of the place where we are."""
+        """All that is said of the place where we are, and of any that a batch has passed over."""
         claims, end = self._claims, self._following.end
-        while claims and claims[-1].link.seq == end.seq:
+        while claims and claims[-1].link.seq <= end.seq:
             claim = claims.pop()
             broken = self._following.hear(claim)
             if broken is not None:
                 return broken
+            self._agreed = self._latest
             if claim.checkpoint is not None:
                 self._witnesses.agree(claim.checkpoint)
         return None
@@ -177,11 +194,11 @@ class _Walk:
     def _missing(self) -> Break | None:
         """Whether there was more than the last that is there."""
         last = self._following.end.seq
-        ahead = self._reader.ahead
-        if ahead is Ahead.LOST:
-            return Break(last + 1, f"what was written after entry {last} is damaged (in entries.db-wal)")
-        if ahead is Ahead.UNREAD:
-            self._notes.append("what may be in entries.db-wal could not be looked at")
+        status = wal_status(self._database.path, self._files, is_blind=self._database.is_blind)
+        if status is WalStatus.LOST:
+            return Break(last + 1, f"what was written after entry {last} is damaged (in {JOURNAL}-wal)")
+        if status is WalStatus.UNREAD:
+            self._notes.append(f"what may be in {JOURNAL}-wal could not be looked at")
         if not self._claims:
             return None
         claim = self._claims[0]
@@ -192,12 +209,4 @@ class _Walk:
         )
 
     def _point(self, seq: int) -> Point:
-        at: datetime | None = None
-        with suppress(Damaged, ValueError):
-            row = self._reader.row(seq)
-            at = None if row is None else take_apart(row.content).at
-        return Point(seq, at)
-
-
-def _empty(after: Link) -> Break:
-    return Break(after.seq + 1, f"after entry {after.seq} a turn without entries was put in")
+        return point_in((self._first, self._latest, self._agreed), seq)

@@ -1,18 +1,18 @@
 """PURE. Follows a chain entry by entry, and compares it with what others say of it: checkpoints and snapshots."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from mew.log.record import Break, Link, Row, break_at, put_together, take_apart
+from mew.journal.record import Break, Link, Row, break_at, head_of, moment, put_together, take_apart
 from mew.protocol.visible import named
 
 from .checkpoints import Checkpoint, check
 from .verdict import Checkpoints, Point
 
-__all__ = ["Claim", "Following", "Witnesses", "claim_of"]
+__all__ = ["Claim", "Following", "Witnesses", "claim_of", "point_in"]
 
 _WRONG_MAX: Final = 10
 
@@ -30,6 +30,15 @@ def claim_of(checkpoint: Checkpoint) -> Claim:
     return Claim(checkpoint.link, f"the checkpoint of {at}", checkpoint)
 
 
+def point_in(rows: Iterable[Row | None], seq: int) -> Point:
+    """An entry, and when it was made if it is in one of these records."""
+    for row in rows:
+        if row is not None and head_of(row.body).seq <= seq <= row.last:
+            with suppress(ValueError):
+                return Point(seq, moment(row.at))
+    return Point(seq, None)
+
+
 class Following:
     """Where we are in a chain that is followed from `begin`: what was taken is sound up to `end`."""
 
@@ -43,13 +52,15 @@ class Following:
         found = break_at(row, self.end)
         if found is not None:
             return self._explained(row, found)
-        self.end = Link(row.seq, row.hash)
+        self.end = Link(row.last, row.hash)
         return None
 
     def hear(self, claim: Claim) -> Break | None:
-        """What somebody says of the place where we are; None: we say the same."""
+        """What somebody says of the place where we are, or of one that was passed over; None: we say the same."""
         seq, digest = claim.link
-        assert seq == self.end.seq, f"a claim about entry {seq} at {self.end.seq}"
+        assert seq <= self.end.seq, f"a claim about entry {seq} at {self.end.seq}"
+        if seq < self.end.seq:  # of a place inside the record that was taken last
+            return Break(self._vouched.seq + 1, f"{claim.who} says that a record ended with entry {seq}")
         if digest == self.end.hash:
             self._vouched = self.end
             return None
@@ -62,18 +73,23 @@ class Following:
 
     def _explained(self, row: Row, found: Break) -> Break:
         before = self.end
-        if row.seq == found.seq:
+        try:
+            parts = take_apart(row.body)
+        except ValueError:
             return found
-        with suppress(ValueError):
-            content = put_together(take_apart(row.content)._replace(seq=found.seq))
-            if break_at(Row(found.seq, content, row.hash), before) is None:
-                return Break(found.seq, f"entry {found.seq} is not what was written: its number is {row.seq}")
-        if self.begin.seq < row.seq <= before.seq:
-            why = f"there are two entries {row.seq}, the other after entry {before.seq}: one was put in"
-            return Break(row.seq, why)
-        if row.seq <= before.seq:
-            return Break(found.seq, f"after entry {before.seq} an entry {row.seq} was put in")
-        return found
+        first = parts.head.seq
+        if first == found.seq:
+            return found
+        head = parts.head._replace(seq=found.seq)
+        body = put_together(head, parts.event, parts.audiences, parts.raws)
+        if break_at(row._replace(body=body, last=head.last), before) is None:
+            return Break(found.seq, f"entry {found.seq} is not what was written: its number is {first}")
+        if self.begin.seq < first <= before.seq:
+            why = f"there are two entries {first}, the other after entry {before.seq}: one was put in"
+            return Break(first, why)
+        if first <= before.seq:
+            return Break(found.seq, f"after entry {before.seq} an entry {first} was put in")
+        return Break(found.seq, f"entry {found.seq} is missing, the next one is {first}")
 
 
 class Witnesses:

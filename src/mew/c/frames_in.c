@@ -1,8 +1,7 @@
-/* Frames that come in, as RFC 6455 has them: whole, masked, text or binary. All others are left to Python. */
+/* Frames received, as RFC 6455 has them: complete, masked, unfragmented text. All others are left to Python. */
 
 #include "mew.h"
 
-#define WHOLE_BINARY 0x82
 #define MASKED 0x80
 #define MASK_BYTES 4
 
@@ -24,11 +23,11 @@ unmask(unsigned char *to, Bytes from, Py_ssize_t size, Bytes mask)
     }
 }
 
-/* The head of a frame that is whole, masked, and of no more than bytes_max; 0 where there is none. */
+/* The head of a complete, masked, unfragmented text frame of at most bytes_max; 0 if there is none. */
 static Py_ssize_t
-usual_head(Bytes frame, Py_ssize_t left, Py_ssize_t bytes_max, Py_ssize_t *size)
+text_head(Bytes frame, Py_ssize_t left, Py_ssize_t bytes_max, Py_ssize_t *size)
 {
-    if (left < 2 || (frame[0] != WHOLE_TEXT && frame[0] != WHOLE_BINARY) || frame[1] < MASKED) {
+    if (left < 2 || frame[0] != FINAL_TEXT || frame[1] < MASKED) {
         return 0;
     }
     Py_ssize_t head = 2;
@@ -52,96 +51,55 @@ usual_head(Bytes frame, Py_ssize_t left, Py_ssize_t bytes_max, Py_ssize_t *size)
     return head;
 }
 
-/* The bytes of something, as they are read. */
-typedef struct {
-    Bytes data;
-    Py_ssize_t at, end, bytes_max;
-} Reading;
-
-/* The message in the next frame, if that is a usual one, and its opcode; NULL also where that failed. */
+/* The message in the frame at the start, unmasked; `used` is what the frame takes. NULL without an exception: it is
+   left to Python. */
 static PyObject *
-next_message(Reading *reading, int *opcode)
+text_message(Bytes frame, Py_ssize_t left, Py_ssize_t bytes_max, Py_ssize_t *used)
 {
-    Bytes frame = reading->data + reading->at;
-    Py_ssize_t size = 0, head = usual_head(frame, reading->end - reading->at, reading->bytes_max, &size);
+    Py_ssize_t size = 0, head = text_head(frame, left, bytes_max, &size);
     PyObject *message = head ? PyBytes_FromStringAndSize(NULL, size) : NULL;
     if (message == NULL) {
         return NULL;
     }
-    unsigned char *plain = (unsigned char *)PyBytes_AS_STRING(message);
-    unmask(plain, frame + head, size, frame + head - MASK_BYTES);
-    if (frame[0] == WHOLE_TEXT && !is_utf8(plain, size)) {
+    unsigned char *text = (unsigned char *)PyBytes_AS_STRING(message);
+    unmask(text, frame + head, size, frame + head - MASK_BYTES);
+    if (!is_utf8(text, size)) {
         Py_DECREF(message);
         return NULL;
     }
-    *opcode = frame[0] & 0x0F;
-    reading->at += head + size;
+    *used = head + size;
     return message;
 }
 
-static int
-begin_reading(PyObject *data, PyObject *bytes_max, Reading *reading)
-{
-    if (!PyBytes_Check(data)) {
-        PyErr_SetString(PyExc_TypeError, "frames are read from bytes");
-        return -1;
-    }
-    reading->data = (Bytes)PyBytes_AS_STRING(data);
-    reading->at = 0;
-    reading->end = PyBytes_GET_SIZE(data);
-    reading->bytes_max = PyNumber_AsSsize_t(bytes_max, NULL);
-    return reading->bytes_max == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
-/* Append a tuple to a list; takes over the reference to it, and may be given none. */
-static int
-put(PyObject *list, PyObject *tuple)
-{
-    int failed = tuple == NULL ? -1 : PyList_Append(list, tuple);
-    Py_XDECREF(tuple);
-    return failed;
-}
-
 PyObject *
-whole_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+parse_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    Reading reading;
-    int opcode;
-    if (count != 2) {
-        PyErr_SetString(PyExc_TypeError, "whole_frames takes bytes and a number");
+    if (count != 4 || !PyBytes_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "parse_frames takes bytes and three numbers");
         return NULL;
     }
-    PyObject *messages = begin_reading(args[0], args[1], &reading) ? NULL : PyList_New(0), *message;
-    while (messages != NULL && (message = next_message(&reading, &opcode)) != NULL) {
-        if (put(messages, Py_BuildValue("(iN)", opcode, message))) {
+    Py_ssize_t at = PyNumber_AsSsize_t(args[1], NULL), end = PyBytes_GET_SIZE(args[0]), used = 0;
+    Py_ssize_t bytes_max = PyNumber_AsSsize_t(args[2], NULL), most = PyNumber_AsSsize_t(args[3], NULL);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (at < 0) {
+        PyErr_SetString(PyExc_ValueError, "start is not negative");
+        return NULL;
+    }
+    Bytes data = (Bytes)PyBytes_AS_STRING(args[0]);
+    PyObject *messages = PyList_New(0), *message;
+    while (messages != NULL && most-- > 0 && at < end &&
+           (message = text_message(data + at, end - at, bytes_max, &used)) != NULL) {
+        if (PyList_Append(messages, message)) {
             Py_CLEAR(messages);
         }
+        Py_DECREF(message);
+        at += used;
     }
     if (messages == NULL || PyErr_Occurred()) {
         Py_XDECREF(messages);
         return NULL;
     }
-    return Py_BuildValue("(Nn)", messages, reading.at);
-}
-
-PyObject *
-hear_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
-{
-    Reading reading;
-    int opcode;
-    if (count != 5 || !PyList_Check(args[4])) {
-        PyErr_SetString(PyExc_TypeError, "hear_frames takes what mew.gateway.inbox says");
-        return NULL;
-    }
-    Py_ssize_t most = PyNumber_AsSsize_t(args[2], NULL);
-    if ((most == -1 && PyErr_Occurred()) || begin_reading(args[0], args[1], &reading)) {
-        return NULL;
-    }
-    PyObject *message;
-    while (most-- > 0 && (message = next_message(&reading, &opcode)) != NULL) {
-        if (put(args[4], Py_BuildValue("(OiN)", args[3], opcode, message))) {
-            return NULL;
-        }
-    }
-    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(reading.at);
+    return Py_BuildValue("(Nn)", messages, at);
 }

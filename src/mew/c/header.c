@@ -323,7 +323,7 @@ read_field(Bytes at, Bytes end, Part name, Py_ssize_t depth_left, Header *header
         return read_names(at, end, header->to, &header->to_count);
     }
     if (is_text(name, "correlation_id")) {
-        return read_names(at, end, header->about, &header->about_count);
+        return read_names(at, end, header->correlation, &header->correlation_count);
     }
     if (is_text(name, "context")) {
         return read_text(at, end, CONTEXT_BYTES_MAX, &text);

@@ -1,15 +1,13 @@
-/* The module `mew._compiled`: where every byte of an envelope is looked at, and what is done for each of many alike.
+/* The module `mew._speedups`: pure functions over bytes and plain containers, each with a twin in Python.
 
-All of it says yes to what is usual and leaves the rest to Python, which knows every rule and every message. Tests hold
-each to the answers that Python alone gives. But for the tokens in a bucket nothing is kept between two calls.
+None knows a rule of the protocol or an object of the gateway, and none keeps anything between two calls. They take what
+is usual and stop at the rest, which Python reads; tests hold each to the answers of its twin.
 
-- `frames_in.c`   `whole_frames`: goes before `Reader._read` of `mew.gateway.websocket`; `hear_frames`:
-                  before `Wire._read` of `mew.gateway.wire`
-- `header.c`      `is_plain`: spares `mew.protocol.codec` its closer look
-- `bucket.c`      `Bucket` of `mew.gateway.rate`
-- `plain.c`       `plain_run`: what `mew.gateway.plain` does one by one
-- `frames_out.c`  `text_frames` and `hand_out` of `mew.gateway.deliveries`
-- `utf8.c`        what RFC 3629 allows
+- `frames_in.c`   `parse_frames`: the text messages at the start of what a socket received
+- `header.c`      `is_plain`: whether an envelope can be read in one way only
+- `headers.c`     `read_headers`: the headers of several envelopes, column by column
+- `frames_out.c`  `join_frames`: one WebSocket frame for each message
+- `utf8.c`        UTF-8 as RFC 3629 has it
 - `module.c`      what Python sees of it */
 
 #ifndef MEW_H
@@ -20,8 +18,8 @@ each to the answers that Python alone gives. But for the tokens in a bucket noth
 #include <stdint.h>
 #include <string.h>
 
-#define WHOLE_TEXT 0x81
-#define NAMES_MAX 8 /* that an envelope addresses or refers to; one with more is left to Python */
+#define FINAL_TEXT 0x81 /* the first byte of an unfragmented text frame */
+#define NAMES_MAX 8     /* addressees or correlation ids of an envelope; one with more is left to Python */
 
 typedef const unsigned char *Bytes;
 
@@ -34,21 +32,9 @@ typedef struct {
 /* The header of an envelope. */
 typedef struct {
     Part protocol, id, from, kind;
-    Part to[NAMES_MAX], about[NAMES_MAX];
-    int to_count, about_count;
+    Part to[NAMES_MAX], correlation[NAMES_MAX];
+    int to_count, correlation_count;
 } Header;
-
-/* How fast somebody may send. */
-typedef struct {
-    PyObject_HEAD
-    double per_second, burst, tokens, at_s;
-} Bucket;
-
-/* What a module keeps: its type, and the names of attributes. */
-typedef struct {
-    PyTypeObject *bucket;
-    PyObject *closed, *known_by, *raw, *only;
-} State;
 
 static inline int
 is_same(Part one, Part other)
@@ -58,14 +44,10 @@ is_same(Part one, Part other)
 
 int is_utf8(Bytes text, Py_ssize_t size);
 int read_header(Bytes at, Py_ssize_t size, Header *header);
-double take_token(Bucket *bucket, double now_s);
 
-extern PyType_Spec bucket_spec;
-PyObject *whole_frames(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *hear_frames(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *parse_frames(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *is_plain(PyObject *module, PyObject *received);
-PyObject *plain_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *text_frames(PyObject *module, PyObject *records);
-PyObject *hand_out(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *read_headers(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *join_frames(PyObject *module, PyObject *messages);
 
 #endif

@@ -1,25 +1,22 @@
 """What every question to the record needs: the journal, and the index of it brought up to date."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mew.audit.catching_up import Progress, catch_up
-from mew.audit.index import FILE, Index
-from mew.audit.index_file import copy_file
-from mew.log.ahead import Ahead
-from mew.log.base import LogUnavailable
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
+from mew.audit.index import Index, Progress, catch_up
+from mew.journal.database import Damaged
+from mew.journal.locator import open_index
+from mew.journal.port import JournalUnavailable
+from mew.journal.reader import JournalReader
+from mew.journal.wal_check import WalStatus
 from mew.protocol.visible import visible
 
 from .progress import progress
-from .where import Failed, find_journal
+from .where import Failed, damage, find_journal
 
 __all__ = ["AsJson", "Limit", "Since", "Until", "Who", "asking", "plain"]
 
@@ -48,18 +45,17 @@ class Asked(NamedTuple):
 
 @contextmanager
 def asking(config: Path, journal: Path | None, space: str | None) -> Iterator[Asked]:
-    """The record, as far as it can be read. Where some cannot, the answer is given all the same, and it ends with 1.
+    """The record, as far as it can be read. If some cannot, the answer is given all the same, and it ends with 1.
 
     Raises:
         Failed: there is no journal.
-        LogUnavailable: there is one, and the system says no.
+        JournalUnavailable: there is one, and the system says no.
     """
-    with ExitStack() as stack:
-        folder = find_journal(config, journal, space)
-        reader = stack.enter_context(JournalReader(folder))
-        index = stack.enter_context(_index(folder, stack))
-        wrong = _caught_up(reader, index)
-        yield Asked(reader, index)
+    folder, name = find_journal(config, journal, space)
+    with open_index(folder) as locator, JournalReader(locator, name) as reader:
+        record = Index(locator, name)
+        wrong = _caught_up(reader, record)
+        yield Asked(reader, record)
         if wrong is not None:
             typer.echo(
                 f"mew audit: {visible(wrong, _WARNING_CHARS_MAX)}; the answer may lack something", err=True
@@ -67,25 +63,8 @@ def asking(config: Path, journal: Path | None, space: str | None) -> Iterator[As
             raise typer.Exit(1)
 
 
-def _index(folder: Path, stack: ExitStack) -> Index:
-    """The index beside the journal; a copy of it for now, where it cannot be written."""
-    try:
-        return Index(folder)
-    except LogUnavailable:
-        elsewhere = Path(stack.enter_context(TemporaryDirectory(prefix="mew-audit-")))
-        try:
-            copy_file(folder / FILE, elsewhere / FILE)
-        except FileNotFoundError:
-            pass  # it is made from the journal
-        except OSError as error:
-            raise LogUnavailable(f"{folder / FILE}: {error.strerror}") from error
-        except sqlite3.Error as error:
-            raise LogUnavailable(f"{folder / FILE}: {error}") from error
-        return Index(elsewhere)
-
-
-def _caught_up(journal: JournalReader, index: Index) -> str | None:
-    """What is in the way of it; None: nothing. Only who waits for long sees a bar."""
+def _caught_up(journal: JournalReader, record: Index) -> str | None:
+    """What is in the way of it; None: nothing. A bar is shown only if it takes long."""
     with ExitStack() as bar:
         shown: list[Progress] = []
 
@@ -95,12 +74,14 @@ def _caught_up(journal: JournalReader, index: Index) -> str | None:
             shown[0](done, of)
 
         try:
-            catch_up(journal, index, told)
-        except (Damaged, LogUnavailable) as error:
+            catch_up(record.locator, told)
+        except Damaged as error:
+            return damage(error)
+        except JournalUnavailable as error:
             return str(error)
-    if journal.is_blind and journal.ahead is not Ahead.READ:
+    if journal.is_blind and journal.wal_status is not WalStatus.READ:
         return f"{journal.path}-wal could not be looked at"
-    return None
+    return record.unread()
 
 
 def plain(option: str, written: str | None) -> str | None:

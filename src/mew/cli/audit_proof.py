@@ -17,7 +17,9 @@ from mew.audit.exported import verify_export
 from mew.audit.keys import BadKey, fingerprint, load_public, make_key, public_file
 from mew.audit.verdict import Verdict
 from mew.audit.verify import verify_journal
-from mew.log.reading import JournalReader
+from mew.journal.files import space_folder
+from mew.journal.locator import open_index
+from mew.journal.reader import JournalReader
 
 from .files import whole_file
 from .moments import read_time
@@ -73,9 +75,9 @@ def verify(
         raise Failed("name either an export or a journal, not both")
     keys = _keys(key or [])
     if file is None:
-        folder = find_journal(config, journal, space)
+        folder, name = find_journal(config, journal, space)
         with progress("going through the journal") as walked:
-            verdict = verify_journal(folder, keys, walked)
+            verdict = verify_journal(folder, name, keys, walked)
     else:
         verdict = _verified(file, keys)
     if json:
@@ -123,13 +125,18 @@ def export(
         since=read_time("--since", since, now),
         until=read_time("--until", until, now),
     )
-    folder = find_journal(config, journal, space)
-    with JournalReader(folder) as reader, _output(output, force=force) as file:
+    folder, name = find_journal(config, journal, space)
+    with (
+        open_index(folder) as locator,
+        JournalReader(locator, name) as reader,
+        _output(output, force=force) as file,
+    ):
         selection = select(reader, wanted)
+        checkpoints = read(space_folder(folder, name))
         lines = (
             as_csv(selection)
             if form is Format.CSV
-            else as_json_lines(selection, read(folder), datetime.now(UTC), version("mew-protocol"))
+            else as_json_lines(selection, checkpoints, datetime.now(UTC), version("mew-protocol"))
         )
         total = (last or reader.last) - selection.after.seq
         _write(lines, file, total)
@@ -188,4 +195,4 @@ def _write(lines: Iterator[bytes], file: BinaryIO, total: int) -> None:
         for done, line in enumerate(lines):
             file.write(line)
             if done % _TOLD_EVERY == 0:
-                walked(done, total)
+                walked(min(done, total), total)  # an entry may have several lines

@@ -15,15 +15,16 @@ from mew.audit.facts import Fact
 from mew.audit.figures import statistics_of
 from mew.audit.giving import grants_given
 from mew.audit.holders import holders
-from mew.audit.keeping import Kept
+from mew.audit.keeping import KeptEnvelopes
 from mew.audit.questions import (
-    PREFIX_CHARS_MIN,
+    PART_CHARS_MIN,
     Filters,
     Outcome,
     facts_of_grants,
     find,
     last_before,
     listed,
+    proposal_steps,
     refusals,
 )
 from mew.audit.standing import standing_at
@@ -96,7 +97,9 @@ def list_facts(
     )
     with asking(config, journal, space) as asked:
         facts, more = listed(asked.record, filters, limit=limit, oldest=oldest)
-        _answer(list(map(fact_json, facts)), lambda out: show_facts(facts, out), json=json)
+        steps = proposal_steps(asked.record, facts, datetime.now(UTC))
+        lines = [fact_json(fact, steps.get(fact.key)) for fact in facts]
+        _answer(lines, lambda out: show_facts(facts, steps, out), json=json)
         if more and not json:
             _remark(f"there are {'newer' if oldest else 'older'} ones: --limit {limit * 4}")
 
@@ -107,7 +110,7 @@ def chain(
         str,
         typer.Argument(
             metavar="ID",
-            help=f"An envelope, {PREFIX_CHARS_MIN} characters of its id, or the number of its entry: 7, or '#7'.",
+            help=f"An envelope: its id, {PART_CHARS_MIN} characters of either end of it, or its entry: 7, or '#7'.",
         ),
     ],
     config: Config = Path("space.yaml"),
@@ -131,11 +134,12 @@ def chain(
             raise Failed(
                 f"{written!r} may be any of these; write more of the id, or the entry: '#{found[-1].seq}'"
             )
-        built = in_full(chain_of(asked.record, found[0]), Kept(asked.journal).envelope)
+        built = in_full(chain_of(asked.record, found[0]), KeptEnvelopes(asked.journal).envelope)
+        steps = proposal_steps(asked.record, built.facts, datetime.now(UTC))
         if json:
-            typer.echo(written_json(chain_json(built)))
+            typer.echo(written_json(chain_json(built, steps)))
         else:
-            show_chain(built, console())
+            show_chain(built, steps, console())
 
 
 @told()
@@ -251,7 +255,7 @@ def stats(
     """
     begin = read_time("--since", since, datetime.now(UTC))
     with asking(config, journal, space) as asked:
-        numbers = statistics_of(asked.journal, asked.record, begin)
+        numbers = statistics_of(asked.journal, asked.record, datetime.now(UTC), begin)
         if json:
             typer.echo(written_json(numbers))
         else:
@@ -277,11 +281,9 @@ def _show_candidates(found: Sequence[Fact], *, json: bool) -> None:
 
 
 def _not_found(written: str) -> str:
-    if len(written) < PREFIX_CHARS_MIN:
-        return (
-            f"the record has no envelope {written!r}; of an id, write {PREFIX_CHARS_MIN} characters at least"
-        )
-    return f"the record has no envelope whose id begins with {written!r}; what was merely said is not in it"
+    if len(written) < PART_CHARS_MIN:
+        return f"the record has no envelope {written!r}; write at least {PART_CHARS_MIN} characters of its id"
+    return f"the record has no envelope whose id begins or ends with {written!r}; chat and reasoning are not in it"
 
 
 def _remark(text: str) -> None:

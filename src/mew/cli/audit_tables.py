@@ -1,6 +1,6 @@
 """What the record says, in tables: who did what, and what was refused."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.facts import Fact
+from mew.audit.facts import Fact, FactKey
+from mew.audit.proposals import Step
 from mew.audit.questions import Refusals
 from mew.audit.violations import Attempt
 from mew.protocol.visible import visible
@@ -36,7 +37,7 @@ _OUTCOME_CHARS: Final = 20  # the longest code
 _KIND_CHARS_MAX: Final = 60
 
 
-def show_facts(facts: Sequence[Fact], out: Console) -> None:
+def show_facts(facts: Sequence[Fact], steps: Mapping[FactKey, Step], out: Console) -> None:
     """Who did what. On a narrow terminal ids are left out: the number of an entry is as good."""
     narrow = is_narrow(out)
     about_whom = (
@@ -55,11 +56,12 @@ def show_facts(facts: Sequence[Fact], out: Console) -> None:
     before: datetime | None = None
     for fact in facts:
         before = _begin_day(rows, fact.time, before)
-        did = clock(fact.time), str(fact.seq), who_did(fact), verb(fact)
+        step = steps.get(fact.key)
+        did = clock(fact.time), str(fact.seq), who_did(fact), verb(fact, step)
         if narrow:
-            rows.add_row(*did, _about_whom(fact), outcome(fact))
+            rows.add_row(*did, _about_whom(fact), outcome(fact, step))
         else:
-            rows.add_row(*did, about(fact), whom(fact), outcome(fact), short_id(fact))
+            rows.add_row(*did, about(fact), whom(fact), outcome(fact, step), short_id(fact))
     put(out, rows)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from dataclasses import replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
@@ -95,16 +96,19 @@ def bridge(
         bool,
         typer.Option("--modern", help="Prefer MCP of 2026-07-28 with a server that speaks the older, too."),
     ] = False,
+    unconfined: Annotated[
+        bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
+    ] = False,
 ) -> None:
     """Make an MCP server a participant of a space: its tools, resources and prompts are there for all who may.
 
     Example: mew bridge --as files -- npx -y @modelcontextprotocol/server-filesystem /data
     """
     # Here, so that other commands start without them.
-    from mew.bridge.into.settings import ServerSettings
+    from mew.bridge.into.settings import Command, ServerSettings
     from mew.bridge.wrapping.naming import name_of
 
-    from .bridge_options import read_root, read_server
+    from .bridge_options import UNPROTECTED, confine, read_root, read_server
 
     with told("mew bridge"):
         words = server or []
@@ -121,12 +125,15 @@ def bridge(
         )
         door = reach(flags)
         name = door.who or name_of(words)
-        _run(door, name, settings)
+        started = settings.server
+        if not unconfined:
+            started = confine(started, token=door.token, environ=os.environ, here=Path.cwd())
+        if isinstance(started, Command) and not started.hidden:
+            _tell(f"warning: {UNPROTECTED}")
+        _run(door, name, replace(settings, server=started))
 
 
 def _run(door: Door, name: str, settings: "ServerSettings") -> None:
-    from dataclasses import replace
-
     from mew.bridge.into.failures import ServerUnavailable
     from mew.client.errors import ConnectError, Disconnected
     from mew.client.serving.program import run_program
@@ -158,7 +165,9 @@ async def _serve(door: Door, name: str, settings: "ServerSettings") -> None:
 
     async with (
         Bridge(settings, tell=pass_on) as served,
-        connect(door.url, space=door.space, token=door.token, first_within_s=inf) as client,
+        connect(
+            door.url, space=door.space, token=door.token, participant=door.who, first_within_s=inf
+        ) as client,
     ):
         if door.who is not None and client.id != door.who:
             raise Failed(f"the token is that of {client.id!r}, and not of {door.who!r} as --as says")

@@ -1,21 +1,37 @@
-"""What the options of `mew bridge` say about a server: how to start it, or where it is."""
+"""What the options of `mew bridge` and `mew wrap` say about a server: how to start it, or where it is."""
 
+import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from mew.bridge.into.confinement import Method, find_method
 from mew.bridge.into.settings import Command, Endpoint, is_ours
+from mew.bridge.wrapping.places import user_state_folder
+from mew.gateway.settings import state_dir
 from mew.protocol.visible import visible
+from mew.supervise.control import sockets_folder
+from mew.supervise.program import MARK
 
+from .reach_folder import nearest_file
 from .where import Failed
 
-__all__ = ["read_root", "read_server"]
+__all__ = ["UNPROTECTED", "confine", "read_root", "read_server"]
+
+UNPROTECTED: Final = (
+    "this server runs as you and can read your tokens, so it could approve its own calls"
+    " (docs/explanation/security.md)"
+)
 
 _VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# Where a space.yaml lies in .mew itself, only this is hidden there: the rest is the user's.
+_SECRETS: Final = ("tokens", "mcp", "bridge", "journal", "logs", "sessions.json", "env", "space.yaml")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:.+")
 
 
@@ -44,6 +60,32 @@ def read_server(
     environment = dict(_variable(written, environ) for written in env)
     _find(words[0], environment.get("PATH", environ.get("PATH")), cwd)
     return Command(program=words[0], arguments=words[1:], environment=environment, directory=cwd)
+
+
+def confine(
+    server: Command | Endpoint, *, token: str | Path | None, environ: Mapping[str, str], here: Path
+) -> Command | Endpoint:
+    """Return the server as one that cannot see our state; unchanged where this system offers no way to do that."""
+    if isinstance(server, Endpoint) or find_method() is Method.NONE:
+        return server
+    return replace(server, hidden=[*_state(environ, here), *([token] if isinstance(token, Path) else [])])
+
+
+def _state(environ: Mapping[str, str], here: Path) -> Iterator[Path]:
+    """The user's own state, that of the nearest space.yaml, and that of the `mew up` we run under."""
+    with suppress(ValueError):  # no home: nothing is kept there
+        yield user_state_folder(environ)
+    if os.name == "posix":
+        yield sockets_folder()
+    file = nearest_file(here)
+    if file is not None:
+        yield file
+    for folder in {environ.get(MARK), None if file is None else str(state_dir(file))} - {None, ""}:
+        state = Path(str(folder))
+        if (state / "space.yaml").exists():
+            yield from (state / name for name in _SECRETS)
+        else:
+            yield state
 
 
 def read_root(written: str) -> str:

@@ -1,6 +1,8 @@
 """A chain as a tree for people, and nested for programs."""
 
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
 from rich.console import Console, Group, RenderableType
@@ -9,7 +11,9 @@ from rich.tree import Tree
 
 from mew.audit.chain import Chain, Node
 from mew.audit.execution import Execution, Verdict
-from mew.protocol.differences import DIFFERENCES_MAX, Difference
+from mew.audit.facts import FactKey
+from mew.audit.proposals import Step
+from mew.proposals.differences import DIFFERENCES_MAX, Difference
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
@@ -19,9 +23,12 @@ from .tables import about, fact_json, lasting, names, outcome, put, short_id, ve
 
 __all__ = ["chain_json", "show_chain"]
 
+Steps: TypeAlias = Mapping[FactKey, Step]
 _VALUE_CHARS_MAX: Final = 200
 _PATH_CHARS_MAX: Final = 80
 _BLOCKS_MAX: Final = 3
+_LINE_CHARS_MAX: Final = 400
+_DIFFERENT_LINES_MAX: Final = 400
 _VERDICTS: Final = {
     Verdict.AS_PROPOSED: ("as proposed", "green"),
     Verdict.EDITED: ("edited", "yellow"),
@@ -29,35 +36,36 @@ _VERDICTS: Final = {
 }
 
 
-def show_chain(chain: Chain, out: Console) -> None:
+def show_chain(chain: Chain, steps: Steps, out: Console) -> None:
     """The tree, from the first that led to it."""
     fact = chain.root.fact
     if chain.goes_on_above:
         put(out, Text("… what led to this is left out", "dim"))
-    tree = Tree(_label(chain, chain.root, f"{fact.time.astimezone():%Y-%m-%d %H:%M:%S}"), guide_style="dim")
-    _grow(tree, chain, chain.root)
+    label = _label(chain, steps, chain.root, f"{fact.time.astimezone():%Y-%m-%d %H:%M:%S}")
+    tree = Tree(label, guide_style="dim")
+    _grow(tree, chain, steps, chain.root)
     put(out, tree)
 
 
-def chain_json(chain: Chain) -> dict[str, Any]:
+def chain_json(chain: Chain, steps: Steps) -> dict[str, Any]:
     """The same for a program: `root` with its `children`, and theirs."""
     focus = {"seq": chain.focus.seq, "n": chain.focus.n, "id": chain.focus.id}
-    return {"focus": focus, "goes_on_above": chain.goes_on_above, "root": _node_json(chain.root)}
+    return {"focus": focus, "goes_on_above": chain.goes_on_above, "root": _node_json(chain.root, steps)}
 
 
-def _grow(tree: Tree, chain: Chain, node: Node) -> None:
+def _grow(tree: Tree, chain: Chain, steps: Steps, node: Node) -> None:
     for child in node.children:
         there = child.fact.time.astimezone()
         same_day = there.date() == chain.root.fact.time.astimezone().date()
         branch = tree.add(
-            _label(chain, child, f"{there:%H:%M:%S}" if same_day else f"{there:%Y-%m-%d %H:%M:%S}")
+            _label(chain, steps, child, f"{there:%H:%M:%S}" if same_day else f"{there:%Y-%m-%d %H:%M:%S}")
         )
-        _grow(branch, chain, child)
+        _grow(branch, chain, steps, child)
     if node.left_out:
         tree.add(Text(f"… {node.left_out:,} more that name it are left out", "dim"))
 
 
-def _label(chain: Chain, node: Node, time: str) -> RenderableType:
+def _label(chain: Chain, steps: Steps, node: Node, time: str) -> RenderableType:
     fact = node.fact
     is_focus = fact is chain.focus or (fact.seq, fact.n) == (chain.focus.seq, chain.focus.n)
     line = Text.assemble(
@@ -66,9 +74,9 @@ def _label(chain: Chain, node: Node, time: str) -> RenderableType:
         "  ",
         who_did(fact),
         " ",
-        verb(fact),
+        verb(fact, steps.get(fact.key)),
         " ",
-        _said(node),
+        _said(node, steps.get(fact.key)),
         Text.assemble(" → ", names(fact.whom)) if fact.whom else "",
         "  ",
         short_id(fact),
@@ -82,7 +90,7 @@ def _label(chain: Chain, node: Node, time: str) -> RenderableType:
     return Group(line, *notes) if notes else line
 
 
-def _said(node: Node) -> Text:
+def _said(node: Node, step: Step | None) -> Text:
     """What is in it, in short; of what is no longer kept, what the record has."""
     fact = node.fact
     if node.envelope is not None:
@@ -91,8 +99,9 @@ def _said(node: Node) -> Text:
         except ProtocolError:
             said = None
         if said is not None:
-            return said
-    parts = [part for part in (about(fact), outcome(fact)) if part.plain]
+            more = outcome(fact, step) if fact.kind == Kind.MCP_PROPOSAL else Text()
+            return Text.assemble(said, "  ", more) if more.plain else said
+    parts = [part for part in (about(fact), outcome(fact, step)) if part.plain]
     return Text(": ").join(parts)
 
 
@@ -144,31 +153,40 @@ def _compared(execution: Execution | None) -> list[Text]:
         return [Text(f"{word}; what was changed is no longer kept", style)]
     if not execution.changes:
         return [Text(f"{word}: a key occurs twice in it, and who reads it decides which counts", style)]
-    lines = [_change(change, style) for change in execution.changes]
-    if len(lines) == DIFFERENCES_MAX:
+    lines = [line for change in execution.changes for line in _change(change, style)]
+    if len(execution.changes) == DIFFERENCES_MAX:
         lines.append(Text("  … and maybe more", style))
     return [Text(f"{word}:", style), *lines]
 
 
-def _change(change: Difference, style: str) -> Text:
+def _change(change: Difference, style: str) -> Iterator[Text]:
+    """One line; of texts of several lines, those that differ."""
     path = visible(cut(change.path, _PATH_CHARS_MAX), _PATH_CHARS_MAX)
-    return Text.assemble(
-        f"  {path}  ", (_value(change.old), "dim"), (" → ", style), (_value(change.new), style)
-    )
+    old, new = change.old, change.new
+    if not (isinstance(old, str) and isinstance(new, str) and "\n" in old + new):
+        yield Text.assemble(f"  {path}  ", (_value(old), "dim"), (" → ", style), (_value(new), style))
+        return
+    yield Text(f"  {path}")
+    compared = list(unified_diff(old.split("\n"), new.split("\n"), n=2, lineterm=""))[2:]  # no file names
+    for line in compared[:_DIFFERENT_LINES_MAX]:
+        colour = {"-": "red", "+": "green"}.get(line[:1], "dim")
+        yield Text(f"    {visible(line, _LINE_CHARS_MAX)}", colour)
+    if len(compared) > _DIFFERENT_LINES_MAX:
+        yield Text(f"    … and {len(compared) - _DIFFERENT_LINES_MAX:,} lines more", "dim")
 
 
 def _value(value: Any) -> str:
     return "nothing" if value is UNSET else literal(value, _VALUE_CHARS_MAX)
 
 
-def _node_json(node: Node) -> dict[str, Any]:
-    written = fact_json(node.fact) | {
+def _node_json(node: Node, steps: Steps) -> dict[str, Any]:
+    written = fact_json(node.fact, steps.get(node.fact.key)) | {
         "after_s": node.after_s,
         "kept": node.envelope is not None,
         "payload": _payload(node.envelope),
         "remarks": node.remarks,
         "left_out": node.left_out,
-        "children": [_node_json(child) for child in node.children],
+        "children": [_node_json(child, steps) for child in node.children],
     }
     execution = node.execution
     if execution is not None:

@@ -51,6 +51,11 @@ COMMANDS: Final[dict[str, Listed]] = {
         _SERVE,
         "Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.",
     ),
+    "autopilot": Listed(
+        "autopilot:app",
+        _SERVE,
+        "Learn from reviewers which proposals need no person, suggest rules, and fulfil what they cover.",
+    ),
     "send": Listed(
         "everyday.talk:send",
         _TAKE_PART,
@@ -118,13 +123,25 @@ COMMANDS: Final[dict[str, Listed]] = {
     "approve": Listed(
         "everyday.proposals:approve",
         _DECIDE,
-        "Carry a proposal out, as it is or with other arguments; shows what will run, and asks.",
+        "Carry a proposal out, as it is or with other arguments; shows what will run, and asks at the terminal.",
         "there is no such proposal, you may not do it yourself, you said no when asked, or the tool failed",
+    ),
+    "rules": Listed(
+        "everyday.rules:app",
+        _DECIDE,
+        "The rules of the autopilot: list, show, accept, pause, revoke, object, export, test.",
+        "there is no such rule, it was refused, or a test would fulfil what was rejected",
+    ),
+    "why": Listed(
+        "everyday.rules:why",
+        _DECIDE,
+        "Say why the autopilot asked about a proposal, or which rule decided it, with the rule's bound.",
+        "the autopilot decided nothing about it",
     ),
     "reject": Listed(
         "everyday.proposals:reject",
         _DECIDE,
-        "Say no to a proposal. Others may still approve it, unless its proposer takes that for an answer.",
+        "Say no to a proposal. Others can still approve it unless the proposer gives up.",
         "there is no such proposal, it is decided, or you may not",
     ),
     "questions": Listed(

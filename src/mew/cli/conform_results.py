@@ -27,6 +27,7 @@ Junit = Annotated[Path | None, typer.Option(help="Write the results as JUnit XML
 _COLOURS: Final = {
     Outcome.PASS: "green",
     Outcome.FAIL: "bold red",
+    Outcome.BLOCKED: "magenta",
     Outcome.NOT_OFFERED: "yellow",
     Outcome.NOT_RUN: "dim",
 }
@@ -135,17 +136,20 @@ def _seen(text: str, chars_max: int) -> str:
 
 
 def _say_why_not(console: Console, found: Sequence[Verdict]) -> None:
-    """Why something is not offered: once for all that it concerns."""
-    reasons: dict[str, list[str]] = {}
-    for one in found:
-        if one.outcome is Outcome.NOT_OFFERED:
-            reasons.setdefault(one.results[0].why, []).append(one.requirement.id)
-    if reasons:
-        console.print(Text("\nnot offered:", "yellow"))
-    for why, ids in reasons.items():
-        more = f" and {len(ids) - _IDS_MAX} more" if len(ids) > _IDS_MAX else ""
-        told = f"  {', '.join(ids[:_IDS_MAX])}{more}: {_seen(why, _WHY_CHARS_MAX)}"
-        console.print(Text(told), soft_wrap=True)
+    """Why something is blocked or not offered: once for all that it concerns."""
+    for outcome in (Outcome.BLOCKED, Outcome.NOT_OFFERED):
+        reasons: dict[str, list[str]] = {}
+        for one in found:
+            if one.outcome is outcome:
+                result = next(result for result in one.results if result.outcome is outcome)
+                why = f"by {result.blocked_by}: {result.why}" if result.blocked_by else result.why
+                reasons.setdefault(why, []).append(one.requirement.id)
+        if reasons:
+            console.print(Text(f"\n{outcome}:", _COLOURS[outcome]))
+        for why, ids in reasons.items():
+            more = f" and {len(ids) - _IDS_MAX} more" if len(ids) > _IDS_MAX else ""
+            told = f"  {', '.join(ids[:_IDS_MAX])}{more}: {_seen(why, _WHY_CHARS_MAX)}"
+            console.print(Text(told), soft_wrap=True)
 
 
 def _sum_up(console: Console, found: Sequence[Verdict], only: Sequence[str] | None) -> None:

@@ -15,8 +15,8 @@ from mew.audit.holders import Held, Holder, Origin, Step
 from mew.protocol.capability import in_short
 from mew.protocol.visible import visible
 
+from .short_ids import short
 from .tables import (
-    ID_CHARS,
     about,
     clock,
     day,
@@ -102,7 +102,7 @@ def _from(held: Held, at: datetime) -> tuple[Text, ...]:
     if held.origin is not Origin.GRANT:
         return (Text(f"{held.origin}, some of it revoked" if held.narrowed else held.origin, "dim"),)
     until = Text() if held.until is None else _until(held.until, at)
-    return _chain(held.chain), until, Text(visible((held.grant_id or "")[:ID_CHARS]), "dim")
+    return _chain(held.chain), until, Text(short(held.grant_id or ""), "dim")
 
 
 def _chain(chain: Sequence[Step]) -> Text:

@@ -25,7 +25,9 @@ Wait = Annotated[
 ]
 Expire = Annotated[
     float,
-    typer.Option("--expire", min=1, max=2_592_000, metavar="SECONDS", help="How long a call stays proposed."),
+    typer.Option(
+        "--expire", min=1, max=2_592_000, metavar="SECONDS", help="After that, nobody can approve a call."
+    ),
 ]
 
 _ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,5})")

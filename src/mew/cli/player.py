@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from mew.audit.playing import Pace, Part, Replay, in_words
+from mew.audit.playing import Pace, Part, in_words, shown_in
+from mew.journal.record import Record
 from mew.space import Entry
 
 from .keyboard import QUIT, Keys
@@ -33,14 +34,12 @@ class Player:
 
     def __init__(
         self,
-        replay: Replay,
         part: Part,
         output: Output,
         keys: Keys,
         pace: Pace,
         perform: Callable[[Entry], None] | None = None,
     ) -> None:
-        self._replay = replay
         self._part = part
         self._output = output
         self._keys = keys
@@ -51,12 +50,13 @@ class Player:
         self._paused = False
         self._due_s = 0.0
 
-    async def play(self, entries: Iterable[Entry]) -> Ended:
+    async def play(self, records: Iterable[Record]) -> Ended:
         self._due_s = self._keys.now()
         waited_for: datetime | None = None
         shown_last: datetime | None = None
-        for entry in entries:
-            shown = [one for one in self._replay.take(entry) if self._part.fits(one)]
+        for record in records:
+            entry = record.entry
+            shown = [one for one in shown_in(record) if self._part.fits(one)]
             gap = _NOTHING
             if shown or self._perform is not None:
                 gap = entry.at - (waited_for or entry.at)

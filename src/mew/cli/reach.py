@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import parse_qs, urlsplit
@@ -19,6 +20,8 @@ __all__ = [
     "Door",
     "Flags",
     "GatewayUrl",
+    "JoinBy",
+    "JoinHow",
     "NearConfig",
     "TokenFile",
     "TokenText",
@@ -55,6 +58,23 @@ NearConfig = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="PATH", help="The space.yaml. Else the nearest, here or above."),
 ]
+
+
+class JoinHow(StrEnum):
+    """How a command joins: with its token in the handshake, or in a first frame."""
+
+    HEADER = "header"
+    FRAME = "frame"
+
+
+JoinBy = Annotated[
+    JoinHow | None,
+    typer.Option(
+        "--join",
+        help="How to bring the token: in the handshake, or in a first frame, as gateways of the TypeScript"
+        " implementation want it. One that waits for a frame is noticed after 2 s.",
+    ),
+]
 Wrapped = Annotated[
     str | None,
     typer.Option("--wrapped", metavar="NAME", help="The space of a server that runs under 'mew wrap'."),
@@ -76,6 +96,7 @@ class Flags:
     token_file: Path | None = None
     config: Path | None = None
     wrapped: str | None = None
+    join: JoinHow | None = None
 
 
 @dataclass(frozen=True, slots=True)

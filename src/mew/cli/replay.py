@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,17 +13,17 @@ from typing import Annotated, Any, BinaryIO
 import typer
 from rich.console import Console
 
-from mew.audit.playing import Pace, Part, Played, Replay, read_seconds, read_speed
+from mew.audit.playing import Pace, Part, Played, read_seconds, read_speed
 from mew.audit.recording import Recording, of_export, of_journal
 from mew.gateway.config_node import ConfigError
-from mew.gateway.replayed import OBSERVER, Stage
-from mew.log.base import LogUnavailable
-from mew.log.database import Damaged
-from mew.log.reading import JournalReader
+from mew.gateway.room.playback import OBSERVER, Playback
+from mew.journal.database import Damaged
+from mew.journal.locator import open_index
+from mew.journal.port import JournalUnavailable
+from mew.journal.reader import JournalReader
 from mew.protocol.capability import Capability
 from mew.protocol.errors import InvalidCapability
 from mew.protocol.visible import named, visible
-from mew.space import Entry
 
 from .keyboard import QUIT, Keyboard
 from .moments import read_time
@@ -107,20 +107,14 @@ def replay(
 
 
 def _play(recording: Recording, part: Part, output: Output, pace: Pace) -> None:
-    if recording.state is None:
-        _say(
-            f"what happened up to entry {recording.after} is not kept here: envelopes are shown as they were sent,"
-            " also one that was refused, and what the gateway itself said is missing"
-        )
-    replayed = Replay(recording.state)
-    played = Played(recording.entries, part)
-    for entry in played.past():
-        replayed.take(entry)
+    played = Played(recording.records, part)
+    for _ in played.past():
+        pass
 
     async def play() -> None:
         with Keyboard(*_signals("SIGTERM", "SIGHUP")) as keys:  # Ctrl-C ends it as it ends any other command
             _explain(keys, output)
-            player = Player(replayed, part, output, keys, pace)
+            player = Player(part, output, keys, pace)
             if await player.play(played.rest()) is Ended.PLAYED and not player.shown:
                 _say("nothing was shown in this part of the recording")
 
@@ -134,21 +128,19 @@ async def _serve(recording: Recording, part: Part, output: Output, pace: Pace, p
             f"what happened up to entry {recording.after} is not kept here, and without it the space cannot be as it"
             " was; replay it without --serve, or export it from its first entry"
         )
-    replayed = Replay(state)
-    played = Played(recording.entries, part)
-    past = _taken(played.past(), replayed)
+    played = Played(recording.records, part)
     with (
         TemporaryDirectory(prefix="mew-replay-") as folder,
         Keyboard(*_signals("SIGINT", "SIGTERM", "SIGHUP")) as keys,
     ):
-        async with Stage(recording.space, state, past, folder=Path(folder), port=port) as stage:
+        async with Playback(recording.space, state, played.past(), folder=Path(folder), port=port) as stage:
             _say(f"serves space {named(recording.space)} at {stage.url}, for {OBSERVER} to watch")
             _say(f"the token is in {stage.token_file}")
             _explain(keys, output)
-            player = Player(replayed, part, output, keys, pace, stage.perform)
+            player = Player(part, output, keys, pace, stage.perform)
             try:
                 ended = await player.play(played.rest())
-            except (Damaged, LogUnavailable) as error:
+            except (Damaged, JournalUnavailable) as error:
                 _say(f"it ends here: {error}")
                 ended = Ended.PLAYED
             if ended is Ended.PLAYED:
@@ -174,7 +166,8 @@ def _recording(what: str | None, config: Path, journal: Path | None, part: Part)
         return
     if what is not None and "/" in what:
         raise Failed(f"{what}: there is no such file")
-    with JournalReader(find_journal(config, journal, what, choose="by its name")) as reader:
+    folder, space = find_journal(config, journal, what, choose="by its name")
+    with open_index(folder) as locator, JournalReader(locator, space) as reader:
         yield of_journal(reader, part)
 
 
@@ -183,13 +176,6 @@ def _opened(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise Failed(f"{path}: {error.strerror}") from error
-
-
-def _taken(entries: Iterable[Entry], replayed: Replay) -> Iterator[Entry]:
-    """These, of which the replay knows then."""
-    for entry in entries:
-        replayed.take(entry)
-        yield entry
 
 
 def _explain(keys: Keyboard, output: Output) -> None:

@@ -16,18 +16,19 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, literal, named, visible
 
+from .short_ids import short
+
 __all__ = ["Line", "colour_of", "line_of", "prose"]
 
 # Of 256, those that can be told apart and read on dark and on light; red is for what fails.
 _COLOURS: Final = (33, 37, 30, 64, 71, 97, 105, 108, 130, 133, 136, 139, 166, 173, 68, 179)
 _DIM: Final = "dim"
 _BAD: Final = "red"
+_UNKNOWN_METHOD: Final = -32601
 _PROSE_CHARS_MAX: Final = 4_000
 _VALUE_CHARS_MAX: Final = 160
 _NUMBER_CHARS_MAX: Final = 40
 _NAMES_MAX: Final = 4
-_WHOLE_ID_CHARS: Final = 12
-_ID_CHARS: Final = 6
 _PLAIN: Final = re.compile(r'[^"\\\n]+')
 
 _Content: TypeAlias = dict[str, Any]
@@ -91,9 +92,7 @@ def _list(content: _Content, name: str) -> list[Any]:
 
 
 def _short(envelope_id: str) -> tuple[str, str]:
-    """An id, or the end of a long one: enough to see what belongs together."""
-    whole = len(envelope_id) <= _WHOLE_ID_CHARS
-    return f"#{visible(envelope_id if whole else envelope_id[-_ID_CHARS:])}", _DIM
+    return f"#{short(envelope_id)}", _DIM
 
 
 def _causes(envelope: Envelope) -> list[_Part]:
@@ -177,6 +176,9 @@ def _request(envelope: Envelope, content: _Content) -> Text:
 
 def _response(envelope: Envelope, content: _Content) -> Text:
     error, result = content.get("error"), content.get("result")
+    if isinstance(error, dict) and error.get("code") == _UNKNOWN_METHOD:
+        # Hosts probe for what a participant may offer; that it does not is no failure.
+        return Text.assemble(("does not offer", _DIM), *_causes(envelope))
     if isinstance(error, dict):
         return Text.assemble(("fails", _BAD), *_causes(envelope), f": {prose(_string(error, 'message'))}")
     failed = isinstance(result, dict) and result.get("isError") is True

@@ -1,5 +1,6 @@
 """A space in numbers, for people."""
 
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,8 +17,24 @@ from .tables import CALL, lasting, moment, name, put, table
 __all__ = ["show_statistics"]
 
 _ROWS_MAX: Final = 20
+_COUNTS: Final = (
+    "proposed",
+    "open",
+    "approved",
+    "fulfilled",
+    "failed",
+    "withdrawn",
+    "expired",
+    "edited",
+    "rejected",
+)
 _NAME_CHARS_MAX: Final = 60
-_FILES: Final = {"entries.db": "journal", "index.db": "index", ".snapshot": "snapshots"}
+_FILES: Final = {
+    "journal.db": "journal of all spaces",
+    "high-water": "journal of all spaces",
+    "index.db": "its index",
+    ".snapshot": "snapshots",
+}
 _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -43,7 +60,8 @@ def _summary(numbers: Statistics) -> Table:
         "space": visible(numbers.space),
         "time": f"{moment(numbers.first)} to {moment(numbers.last)}" if numbers.first else "nothing happened",
         "entries": f"{numbers.entries:,}{gone}; {numbers.facts:,} facts (talk and connections have none)",
-        "proposals": _proposals_in_a_line(numbers.proposals),
+        "proposals": _statuses(numbers.proposals),
+        "decisions": _decisions(numbers.proposals),
         "grants": f"{grants.given:,} given, {grants.revoked:,} revoked, {grants.taken_back:,} taken back,"
         f" {grants.expired:,} expired; {grants.invited:,} invited, {grants.kicked:,} kicked",
         "refusals": ", ".join(refusals[:_ROWS_MAX]) or "none",
@@ -60,18 +78,22 @@ def _sizes(files: Mapping[str, int]) -> dict[str, int]:
     sizes = Counter[str]()
     for file, size in files.items():
         sizes[next((what for part, what in _FILES.items() if part in file), "other")] += size
-    return sizes
+    return {what: sizes[what] for what in (*_FILES.values(), "other") if sizes[what]}
 
 
-def _proposals_in_a_line(of: OfProposals) -> str:
-    counts = (
-        f"{of.proposed:,}: {of.fulfilled:,} fulfilled ({of.edited:,} edited), {of.rejected:,} rejected,"
-        f" {of.withdrawn:,} withdrawn, {of.open:,} open"
+def _statuses(of: OfProposals) -> str:
+    return (
+        f"{of.proposed:,}: {of.open:,} open, {of.approved:,} approved, {of.fulfilled:,} fulfilled,"
+        f" {of.failed:,} failed, {of.withdrawn:,} withdrawn, {of.expired:,} expired"
     )
+
+
+def _decisions(of: OfProposals) -> str:
+    counts = f"{of.edited:,} edited, {of.rejected:,} rejected by somebody"
     if of.decided_median_s is None or of.decided_p90_s is None:
         return counts
     median, p90 = lasting(of.decided_median_s), lasting(of.decided_p90_s)
-    return f"{counts}; decided after {median} (median), 90 % within {p90}"
+    return f"{counts}; after {median} (median), 90 % within {p90}"
 
 
 def _counted(first: Column, counted: Sequence[tuple[Text, Counted]], out: Console) -> Table:
@@ -83,18 +105,17 @@ def _counted(first: Column, counted: Sequence[tuple[Text, Counted]], out: Consol
 
 
 def _proposals(tools: Sequence[OfProposals], out: Console) -> Table:
-    numbers = ("proposed", "fulfilled", "edited", "rejected", "withdrawn", "open", "median", "90 %")
+    counts_of = operator.attrgetter(*_COUNTS)
     rows = table(
         out,
         Column("tool", overflow="fold"),
-        *(Column(number, justify="right", no_wrap=True) for number in numbers),
+        *(Column(number, justify="right", no_wrap=True) for number in (*_COUNTS, "median", "90 %")),
     )
     for of in tools[:_ROWS_MAX]:
-        counts = of.proposed, of.fulfilled, of.edited, of.rejected, of.withdrawn, of.open
         times = of.decided_median_s, of.decided_p90_s
         rows.add_row(
             Text(visible(of.about.removeprefix(CALL), _NAME_CHARS_MAX)),
-            *(f"{count:,}" for count in counts),
+            *(f"{count:,}" for count in counts_of(of)),
             *("" if seconds is None else lasting(seconds) for seconds in times),
         )
     return _and_more(rows, len(tools))

@@ -11,16 +11,18 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from mew.audit.facts import CONFIGURED, IDENTIFIED, Fact
+from mew.audit.proposals import Step
+from mew.journal.record import moment as when
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, named, visible
 
+from .short_ids import short
 from .shown import colour_of
 
 __all__ = [
     "CALL",
-    "ID_CHARS",
     "about",
     "clock",
     "console",
@@ -46,10 +48,10 @@ _NARROW: Final = 100
 _NAME_CHARS: Final = 24
 _TEXT_CHARS: Final = 160
 _NAMES_MAX: Final = 3
-ID_CHARS: Final = 8
 _UNSEEN: Final = re.compile("[^ -~]")
 CALL: Final = "tools/call:"
 _FAILED: Final = ("error ", "the tool failed")
+_NOT_OFFERED: Final = "error -32601:"  # the answer to a probe for an optional method
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _OPERATOR: Final = "(operator)"  # in brackets: nobody can have such an id
 _THE_GATEWAY: Final = "(gateway)"
@@ -148,8 +150,10 @@ def who_did(fact: Fact) -> Text:
     return name(fact.who)
 
 
-def verb(fact: Fact) -> Text:
-    """The kind in a word, where there is one for it."""
+def verb(fact: Fact, step: Step | None = None) -> Text:
+    """The kind in a word, where there is one for it; of a decision, what it decided: `approved 3f2a91c0`."""
+    if step is not None and fact.kind != Kind.MCP_PROPOSAL:
+        return Text.assemble(step.word, " ", (short(step.proposal_id), "dim"))
     if fact.who == GATEWAY and fact.kind == Kind.PRESENCE:
         word = _PRESENCE.get(fact.about)
     else:
@@ -168,17 +172,28 @@ def whom(fact: Fact) -> Text:
     return Text() if fact.kind == Kind.PRESENCE else names(fact.whom)
 
 
-def outcome(fact: Fact) -> Text:
-    """Why it was refused; or what was said to it: a reason, an error."""
+def outcome(fact: Fact, step: Step | None = None) -> Text:
+    """Why it was refused; or what was said to it: a reason, an error. Of a proposal: until when, and what for."""
     if fact.refusal:
         return Text(f"refused: {visible(fact.refusal, 40)}", "red")
-    failed = fact.kind == Kind.MCP_RESPONSE and fact.note.startswith(_FAILED)
+    if fact.kind == Kind.MCP_PROPOSAL:
+        parts = [step.word if step is not None else _until(fact), f"why: {fact.note}" if fact.note else ""]
+        return Text(visible("; ".join(filter(None, parts)), _TEXT_CHARS), "dim")
+    failed = (
+        fact.kind == Kind.MCP_RESPONSE
+        and fact.note.startswith(_FAILED)
+        and not fact.note.startswith(_NOT_OFFERED)
+    )
     return Text(visible(fact.note, _TEXT_CHARS), "red" if failed else "dim")
+
+
+def _until(fact: Fact) -> str:
+    return f"expires {moment(when(fact.expires))}" if fact.expires else ""
 
 
 def short_id(fact: Fact) -> Text:
     """As much of an id as is asked for; the gateway's own all begin alike."""
-    return Text("" if fact.who == GATEWAY else visible(fact.id[:ID_CHARS]), "dim")
+    return Text("" if fact.who == GATEWAY else short(fact.id), "dim")
 
 
 def lasting(seconds: float) -> str:
@@ -189,8 +204,8 @@ def lasting(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
-def fact_json(fact: Fact) -> dict[str, Any]:
-    """A fact as programs get it: every field, always."""
+def fact_json(fact: Fact, step: Step | None = None) -> dict[str, Any]:
+    """A fact as programs get it: every field, always; `proposal`: the one that it decided something about, and what."""
     return {
         "time": fact.time,
         "seq": fact.seq,
@@ -204,6 +219,8 @@ def fact_json(fact: Fact) -> dict[str, Any]:
         "id": fact.id,
         "correlation_id": fact.causes,
         "context": fact.context or None,
+        "expires_at": when(fact.expires) if fact.expires else None,
+        "proposal": None if step is None else {"id": step.proposal_id, "decision": step.word},
     }
 
 

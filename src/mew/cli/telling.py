@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 import typer
 
-from mew.log.base import LogUnavailable
-from mew.log.database import Damaged
+from mew.journal.database import Damaged
+from mew.journal.port import JournalUnavailable
 from mew.protocol.visible import visible
 
 from .ending import Exit
-from .where import Failed
+from .where import Failed, damage
 
 __all__ = ["told"]
 
@@ -22,6 +22,7 @@ def told(command: str = "mew audit") -> Iterator[None]:
     """Also a decorator, `@told()`, under which Typer still sees the parameters of the function."""
     try:
         yield
-    except (Failed, LogUnavailable, Damaged) as error:
-        typer.echo(f"{command}: {visible(str(error), _SENTENCE_CHARS_MAX)}", err=True)
+    except (Failed, JournalUnavailable, Damaged) as error:
+        sentence = damage(error) if isinstance(error, Damaged) else str(error)
+        typer.echo(f"{command}: {visible(sentence, _SENTENCE_CHARS_MAX)}", err=True)
         raise typer.Exit(Exit.WRONG) from None

@@ -32,6 +32,9 @@ def show_verdict(verdict: Verdict) -> None:
     broken = verdict.broken
     if broken is not None:
         _line("broken", broken.why)
+    for loss in verdict.lost:
+        missing = f"entries {loss.after + 1:,} to {loss.last:,}, as they were counted then"
+        _line("lost", f"{missing}: committed, and missing at the start of {show_moment(loss.noticed)}")
     _line("entries" if broken is None else "sound so far", _entries(verdict))
     if verdict.after is not None and not verdict.begins:
         _line("begins", f"after entry {verdict.after.seq:,}: what came before is not here")

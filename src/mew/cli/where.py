@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from mew.log.base import LogUnavailable
-from mew.log.reading import journals_in
+from mew.journal.database import FILE, Damaged
+from mew.journal.port import JournalUnavailable
+from mew.journal.reader import spaces_in_journal
 
-__all__ = ["Config", "Failed", "Journal", "SpaceName", "find_journal"]
+__all__ = ["Config", "Failed", "Journal", "SpaceName", "damage", "find_journal"]
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The space.yaml whose journal it is.")]
 Journal = Annotated[
@@ -27,24 +28,38 @@ class Failed(Exception):
 
 def find_journal(
     config: Path, journal: Path | None, space: str | None, *, choose: str = "with --space"
-) -> Path:
-    """The folder with the journal of one space; `choose` says how one names it to this command.
+) -> tuple[Path, str]:
+    """The folder of the journals, and the space; `choose` says how one names it to this command.
 
     Raises:
         Failed: there is none, or several and none is named.
     """
     folder = _configured(config) if journal is None else journal
     try:
-        spaces = journals_in(folder)
-    except LogUnavailable as error:
+        spaces = spaces_in_journal(folder)
+    except JournalUnavailable as error:
         raise Failed(str(error)) from error
+    except Damaged as error:
+        raise Failed(damage(error, folder)) from error
     if not spaces:
         raise Failed(f"{folder}: no space has a journal here; name its folder with --journal")
     if space is None and len(spaces) > 1:
         raise Failed(f"{folder}: there are journals of {', '.join(spaces)}; choose one {choose}")
     if space is not None and space not in spaces:
         raise Failed(f"{folder}: no journal of space {space!r}; there are those of {', '.join(spaces)}")
-    return folder / (space or spaces[0])
+    return folder, space or spaces[0]
+
+
+def damage(error: Damaged, folder: Path | None = None) -> str:
+    """Say that a journal is damaged, and what to do. SQLite does not say whether it is the journal or its index."""
+    if folder is None and error.path is not None:
+        folder = error.path.parent
+    if folder is None:
+        return str(error)
+    return (
+        f"the journal in {folder} is damaged: {error}; put a backup of {FILE} in its place, or start the gateway: it"
+        " goes on with what can be read and keeps the damaged file under another name"
+    )
 
 
 def _configured(config: Path) -> Path:

@@ -4,6 +4,7 @@ import logging
 import os
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -75,6 +76,9 @@ def wrap(
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
     ] = False,
+    unconfined: Annotated[
+        bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
+    ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", hidden=True)] = False,  # for 'mew mcp uninstall'
 ) -> None:
     """Be another MCP server with an approval layer in front: what is not allowed waits for your word.
@@ -109,7 +113,7 @@ def wrap(
                 port=port,
                 ephemeral=ephemeral,
                 http=None if http is None else read_address(http),
-                server=_server(words, header or []),
+                server=_server(words, header or [], unconfined=unconfined),
                 wait_s=wait,
                 open_s=expire,
             )
@@ -141,6 +145,12 @@ def _run(wrapping: "Wrapping") -> None:
 
 def _say(where: "Wrapped", wrapping: "Wrapping") -> None:
     """How to go on, where the host shows it or keeps it in its log."""
+    from mew.bridge.into.settings import Command
+
+    from .bridge_options import UNPROTECTED
+
+    if isinstance(wrapping.server, Command) and not wrapping.server.hidden:
+        _tell(f"warning: {UNPROTECTED}")
     _tell(f"{wrapping.name!r} is in a space of its own, at {where.gateway}")
     if where.hosts is None and sys.stdin.isatty():
         _tell("this is for an MCP host to start ('mew mcp install' has it do so); Ctrl-D ends it")
@@ -158,15 +168,18 @@ def _without_asking(wrapping: "Wrapping") -> str:
     return f"calls other than {', '.join(patterns)}" if patterns else "all calls"
 
 
-def _server(words: list[str], headers: list[str]) -> "Command | Endpoint":
-    """Started as the host would start it: with the environment that the host gave us, but for what is ours."""
+def _server(words: list[str], headers: list[str], *, unconfined: bool) -> "Command | Endpoint":
+    """Started as the host would start it, with the environment it gave us, but without sight of our state."""
     from mew.bridge.into.settings import is_ours
 
-    from .bridge_options import read_server
+    from .bridge_options import confine, read_server
 
     is_url = len(words) == 1 and words[0].startswith(("http://", "https://"))
     passed = [] if is_url else [name for name in os.environ if not is_ours(name)]
-    return read_server(words, env=passed, cwd=None, headers=headers, environ=os.environ)
+    server = read_server(words, env=passed, cwd=None, headers=headers, environ=os.environ)
+    if unconfined:
+        return server
+    return confine(server, token=None, environ=os.environ, here=Path.cwd())
 
 
 def _patterns(option: str, written: list[str] | None) -> list[str]:

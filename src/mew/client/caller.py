@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from mew.proposals.book import ProposalBook
+from mew.proposals.catalogue import Catalogue, Tool
+
 from .errors import RpcError
-from .mcp.requests import OnProgress, Requests
+from .mcp.requests import OnProgress, Requests, tool_call
 from .mcp.results import Message, contents_of, messages_of, value_of
 from .member import Member
-from .proposals.book import ProposalBook
-from .proposals.catalogue import Catalogue
+from .proposals.live import keep_current
 from .proposals.outcomes import Strategy
 from .proposals.propose import Proposals
 from .proposals.review import Reviews
@@ -33,6 +35,7 @@ class Caller(Member):
         self.streams = Streams(connection)
         """Streams: open, read, find (§3.10)."""
         self._requests = Requests(connection, self.streams)
+        keep_current(connection, self.book)
         self._reviews = Reviews(connection, self.book, self._requests)
         self._proposals = Proposals(connection, self._requests, self.book)
 
@@ -83,15 +86,19 @@ class Caller(Member):
         reviewers: str | Sequence[str] = (),
         context: str | None = None,
         correlation_id: Sequence[str] = (),
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> dict[str, Any]:
         """Any MCP request, by a request where I may, by a proposal where I may only propose: the result as MCP has it.
 
         Without `timeout_s` a request has 60 seconds, a proposal 300; `strategy` and `reviewers` are for the latter, as
-        in `propose`, and `on_stage` is told where it stands. Cancelled, it takes back what it sent.
+        in `propose`, as are `why`, which reviewers are shown, and `expires_in`, the seconds after which nobody can
+        approve it. `on_stage` is told where it stands. Cancelled, it takes back what it sent.
 
         Raises:
             RpcError: the answer is a JSON-RPC error, or no result as MCP has them.
             NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
+            UnknownTool, InvalidArguments: of `tools/call`, as `call`.
             Absent: nobody of that name is in the space.
             Unanswered: no answer came in time.
             Refused: I may neither request nor propose it, or the gateway said no.
@@ -109,6 +116,8 @@ class Caller(Member):
             reviewers=reviewers,
             context=context,
             correlation_id=correlation_id,
+            why=why,
+            expires_in=expires_in,
         )
         if not isinstance(result, dict):
             raise RpcError(_INVALID, f"what {participant!r} answers to {method} is no result of MCP")
@@ -116,9 +125,17 @@ class Caller(Member):
 
     # Tools.
 
-    async def tools(self, participant: str) -> Sequence[dict[str, Any]]:
-        """The tools that a participant offers, as it lists them now."""
-        return await self._requests.listing(participant, "tools")
+    async def tools(self, participant: str | None = None) -> Sequence[Tool]:
+        """The tools of one participant as it lists them now, or of everyone here who answers.
+
+        Who leaves a listing unanswered for 3 seconds is not asked again until they rejoin.
+
+        Raises:
+            Unanswered: the participant named did not answer.
+            RpcError, Absent, Refused, Disconnected: as `request`, for the participant named.
+        """
+        listings = self._proposals.listings
+        return await (listings.all() if participant is None else listings.of(participant))
 
     async def call(
         self,
@@ -132,30 +149,35 @@ class Caller(Member):
         on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        **more: Any,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Any:
         """Call a tool and return its value: by a request where I may, by a proposal where I may only propose.
 
-            total = await me.call("calculator", "add", a=2, b=3)
+            total = await me.call("calculator", "add", {"a": 2, "b": 3})
 
-        Arguments by name, or in `arguments` where a name is taken. The other parameters are those of `ask`.
+        The tool's arguments are one mapping, apart from the options of this call, which are those of `ask`. So a
+        misspelt option is a `TypeError`, and an error in mypy, instead of one more argument of the tool.
 
         Raises:
             ToolError: the tool ran and failed.
             NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
+            UnknownTool: the participant is known to list no such tool; nothing was sent.
+            InvalidArguments: it would be a proposal, and the tool's schema does not allow the arguments. A property
+                with a default may be missing and a scalar may be given as text, since servers take such calls.
             RpcError, Absent, Unanswered, Refused, StreamBroken, Disconnected: as `ask`.
         """
-        if not isinstance(arguments, Mapping | None):
-            raise TypeError(f"a tool's arguments have names: call(..., key=value), not {arguments!r}")
         result = await self._proposals.ask(
             participant,
             "tools/call",
-            {"name": tool, "arguments": {**(arguments or {}), **more}},
+            tool_call(tool, arguments),
             timeout_s=timeout_s,
             on_progress=on_progress,
             on_stage=on_stage,
             strategy=strategy,
             reviewers=reviewers,
+            why=why,
+            expires_in=expires_in,
         )
         return value_of(result)
 
@@ -179,6 +201,8 @@ class Caller(Member):
         on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Any:
         """Read a resource: its text, or its `bytes`, and a list of these where it has not exactly one content.
 
@@ -196,6 +220,8 @@ class Caller(Member):
             on_stage=on_stage,
             strategy=strategy,
             reviewers=reviewers,
+            why=why,
+            expires_in=expires_in,
         )
         return contents_of(result)
 
@@ -216,11 +242,12 @@ class Caller(Member):
         on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        **more: str,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> list[Message]:
-        """Have a prompt written, with arguments as in `call`: its messages, those that are text with plain text.
+        """Get a prompt's messages, with arguments as in `call`; text messages have plain text.
 
-            messages = await me.prompt("coder", "review", language="python")
+            messages = await me.prompt("coder", "review", {"language": "python"})
 
         Raises:
             RpcError, NotFulfilled, Absent, Unanswered, Refused, StreamBroken, Disconnected: as `ask`.
@@ -228,11 +255,13 @@ class Caller(Member):
         result = await self._proposals.ask(
             participant,
             "prompts/get",
-            {"name": name, "arguments": {**(arguments or {}), **more}},
+            tool_call(name, arguments),
             timeout_s=timeout_s,
             on_stage=on_stage,
             strategy=strategy,
             reviewers=reviewers,
+            why=why,
+            expires_in=expires_in,
         )
         return messages_of(result)
 

@@ -12,7 +12,7 @@ from .caller import Caller
 from .management import Granted, Invited, Management, Written, acknowledge_grants
 from .mcp.question import Question
 from .mcp.questions import Questions
-from .mcp.requests import OnProgress
+from .mcp.requests import OnProgress, tool_call
 from .oversight import Oversight
 from .proposals.outcomes import Strategy
 from .proposals.proposal import Proposal
@@ -65,16 +65,20 @@ class Client(Caller):
         target: str | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        timeout_s: float = 300.0,
+        timeout_s: float | None = None,
         fallback_s: float = 30.0,
         context: str | None = None,
         correlation_id: Sequence[str] = (),
         on_stage: OnStage | None = None,
         on_progress: OnProgress | None = None,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Proposal:
         """Propose an MCP request that somebody else may make; awaiting the proposal gives its outcome.
 
-        What has not come to an end after `timeout_s` is withdrawn. It outlives this connection: `proposal` finds it.
+        `why` is shown to reviewers. After `expires_in` seconds nobody can approve it any more, even if this process has
+        ended. What has not come to an end after `timeout_s` is withdrawn: without it after `expires_in`, or else 300
+        seconds. It outlives this connection: `proposal` finds it.
         """
         return await self._proposals.propose(
             method,
@@ -88,6 +92,8 @@ class Client(Caller):
             correlation_id=correlation_id,
             on_stage=on_stage,
             on_progress=on_progress,
+            why=why,
+            expires_in=expires_in,
         )
 
     async def propose_call(
@@ -99,14 +105,22 @@ class Client(Caller):
         *,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        timeout_s: float = 300.0,
+        timeout_s: float | None = None,
         fallback_s: float = 30.0,
         on_stage: OnStage | None = None,
         on_progress: OnProgress | None = None,
-        **more: Any,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Proposal:
-        """Propose that a tool be called, with arguments as in `call`."""
-        params = {"name": tool, "arguments": {**(arguments or {}), **more}}
+        """Propose that a tool be called, with arguments as in `call` and the other parameters of `propose`.
+
+        Raises:
+            UnknownTool: the participant lists no such tool; nothing was sent.
+            InvalidArguments: the tool's schema does not allow the arguments; nothing was sent.
+            ValueError, Refused, Unanswered, Disconnected: as `propose`.
+        """
+        params = tool_call(tool, arguments)
+        await self._proposals.listings.check(participant, params)
         return await self.propose(
             "tools/call",
             params,
@@ -117,6 +131,8 @@ class Client(Caller):
             fallback_s=fallback_s,
             on_stage=on_stage,
             on_progress=on_progress,
+            why=why,
+            expires_in=expires_in,
         )
 
     async def proposal(

@@ -14,6 +14,7 @@ MewError
   AlreadyDecided    the proposal is no longer open
   StreamBroken      some of a stream's data was lost, or may have been
     Corrupt         it has not the size or the checksum that its sender said
+  UnknownTool       the participant lists no such tool
   InvalidArguments  a tool's schema does not allow the arguments (in `mcp.validation`)
 """
 
@@ -43,6 +44,7 @@ __all__ = [
     "ToolError",
     "Unanswered",
     "Uncertain",
+    "UnknownTool",
 ]
 
 
@@ -136,3 +138,7 @@ class StreamBroken(MewError):
 
 class Corrupt(StreamBroken):
     """What came does not have the size or the checksum that its sender said."""
+
+
+class UnknownTool(MewError, LookupError):
+    """The participant lists no such tool, and the message names the nearest; nothing was sent."""

@@ -17,6 +17,7 @@ class Place(Protocol):
 
     cast: Cast
     transcript: Transcript
+    needs: set[str]
 
     async def __aenter__(self) -> object: ...
 
@@ -30,12 +31,16 @@ PlaceT = TypeVar("PlaceT", bound=Place)
 
 @dataclass(frozen=True, slots=True)
 class CheckOn(Generic[PlaceT]):
-    """`requirements` are ids of the ledger; `title` says what is tried, on a stage of this type."""
+    """`requirements` are ids of the ledger; `title` says what is tried, on a stage of this type.
+
+    `needs` are requirements without which it cannot get as far as its subject.
+    """
 
     requirements: tuple[str, ...]
     play: Callable[[PlaceT], Awaitable[None]]
     name: str
     title: str
+    needs: tuple[str, ...] = ()
 
 
 class Registry(Generic[PlaceT]):
@@ -45,14 +50,15 @@ class Registry(Generic[PlaceT]):
         self.checks: list[CheckOn[PlaceT]] = []
 
     def check(
-        self, *requirements: str
+        self, *requirements: str, needs: tuple[str, ...] = ()
     ) -> Callable[[Callable[[PlaceT], Awaitable[None]]], Callable[[PlaceT], Awaitable[None]]]:
         """Have this function tried for these requirements. Its docstring, one sentence, is its title."""
 
         def register(play: Callable[[PlaceT], Awaitable[None]]) -> Callable[[PlaceT], Awaitable[None]]:
             assert play.__doc__, f"{play} does not say what it tries"
             name = f"{play.__module__.rpartition('.')[2]}.{getattr(play, '__name__', '')}"
-            self.checks.append(CheckOn(requirements, play, name, play.__doc__.strip().splitlines()[0]))
+            title = play.__doc__.strip().splitlines()[0]
+            self.checks.append(CheckOn(requirements, play, name, title, needs))
             return play
 
         return register

@@ -38,6 +38,7 @@ async def held_to(
         NotOffered: it cannot be tried, as the gateway gives everyone more than was asked for.
     """
     under = f"with {cut(json.dumps(list(held)), _SHOWN_CHARS_MAX)}"
+    passing = [say.completed for say in passing]
     for say, sent in [(say, await say.by(speaker)) for say in passing]:
         await heard(speaker, sent, witness, f"{say}, which {speaker.name} may send {under} (§4.1)")
     for say in refused:
@@ -45,7 +46,9 @@ async def held_to(
         await stage.come_through(speaker, witness, mark=passing[0])
         if witness.heard(is_id(sent["id"])):
             await _excuse(stage, speaker, held, say)
-            raise Violation(f"{under}, {speaker.name} may not send {say} (§4.1); {witness.name} received it")
+            raise Violation(
+                f"{under}, {speaker.name} may not send {say} (§4.1); {witness.name} received it: {sent['id']}"
+            )
 
 
 async def _excuse(stage: Stage, speaker: Actor, held: Sequence[Any], say: Say) -> None:

@@ -64,10 +64,10 @@ async def heard(speaker: Actor, sent: Envelope, hearer: Actor, what: str = "") -
     try:
         return await hearer.hear(is_id(sent["id"]), what)
     except Violation as error:
+        named = "" if sent["id"] in what else f" ({sent['id']})"
         refusals = speaker.heard(lambda e: e.get("kind") == "system/error" and answers(e, sent))
-        if not refusals:
-            raise
-        raise Violation(f"{error}; the gateway refused it: {refusals[0].get('payload')}") from None
+        refused = f"; the gateway refused it: {refusals[0].get('payload')}" if refusals else ""
+        raise Violation(f"{error}{named}{refused}") from None
 
 
 def unchanged(sent: Envelope, arrived: Envelope, hearer: Actor) -> None:
@@ -90,13 +90,15 @@ async def passes(stage: Stage, speaker: Actor, hearer: Actor, say: Say, why: str
     Raises:
         Violation: it does not.
     """
+    sent: Envelope = {}
     for _ in range(_TRIES):
         sent = await say.by(speaker)
         await stage.settle(speaker, hearer)
         if hearer.heard(is_id(sent["id"])):
             return
         await asyncio.sleep(stage.cast.patience_s / _TRIES)
-    raise Violation(f"expected that {speaker.name} may send {say} {why}; {hearer.name} did not receive it")
+    missing = f"{hearer.name} did not receive it: {sent['id']}"
+    raise Violation(f"expected that {speaker.name} may send {say} {why}; {missing}")
 
 
 async def taken(stage: Stage, speaker: Actor, sent: Envelope, *hearers: Actor) -> list[Actor]:

@@ -14,7 +14,7 @@ from .verdicts import Outcome, Result
 
 __all__ = ["Verdict", "as_document", "as_junit", "conforms", "counts", "verdicts"]
 
-_WORST_FIRST: Final = (Outcome.FAIL, Outcome.PASS, Outcome.NOT_OFFERED, Outcome.NOT_RUN)
+_WORST_FIRST: Final = (Outcome.FAIL, Outcome.PASS, Outcome.BLOCKED, Outcome.NOT_OFFERED, Outcome.NOT_RUN)
 _BINDING: Final = frozenset({Level.MUST, Level.MUST_NOT})
 _MESSAGE_CHARS_MAX: Final = 500
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in range(0x20) if chr(code) not in "\t\n\r"}
@@ -43,8 +43,9 @@ def _verdict(requirement: Requirement, results: list[Result]) -> Verdict:
 
 
 def conforms(found: Iterable[Verdict]) -> bool:
-    """Whether nothing fails that must not."""
-    return not any(one.outcome is Outcome.FAIL and one.requirement.level in _BINDING for one in found)
+    """Whether all that is binding holds, as far as the gateway offers it: what is blocked was not shown to."""
+    broken = (Outcome.FAIL, Outcome.BLOCKED)
+    return not any(one.outcome in broken and one.requirement.level in _BINDING for one in found)
 
 
 def counts(found: Iterable[Verdict]) -> Counter[tuple[Level, Outcome]]:
@@ -77,6 +78,7 @@ def as_document(
                         "check": result.check,
                         "outcome": str(result.outcome),
                         "why": result.why,
+                        "blocked_by": result.blocked_by,
                         "evidence": list(result.evidence),
                         "took_s": round(result.took_s, 3),
                     }
@@ -91,7 +93,7 @@ def as_document(
 def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
     """A suite with a case for each requirement; what was not tried is skipped."""
     failed = sum(one.outcome is Outcome.FAIL for one in found)
-    skipped = sum(one.outcome in (Outcome.NOT_OFFERED, Outcome.NOT_RUN) for one in found)
+    skipped = sum(one.outcome not in (Outcome.FAIL, Outcome.PASS) for one in found)
     suite = ElementTree.Element(
         "testsuite",
         name=f"mew/v0.4 {name}",

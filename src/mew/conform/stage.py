@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from .cast import Cast, Role
+from .cast import Cast, Join, Role
 from .handshake import Approach, Refused, open_connection
 from .matching import is_id, is_kind, part
 from .sayings import Say
@@ -24,6 +24,8 @@ _LEAVE_PATIENCES: Final = 4
 _FULL: Final = (409, 423, 429, 503)  # where somebody who has just left may still be counted
 _KNOCKS: Final = 20
 _MARK: Final = Say("chat", {"text": "mark"})
+_KEPT: Final = "invite.capabilities-kept"
+_COMPLETED: Final = frozenset({"protocol", "id", "ts", "from"})
 
 
 @dataclass(slots=True)
@@ -47,10 +49,13 @@ class Stage:
         self.transcript = Transcript({role.token for role in cast.roles.values()})
         self.borrowed: set[str] = set()
         """Roles that stand in for guests in this check."""
+        self.needs: set[str] = set()
+        """Requirements without which this check cannot go on, given what it did so far."""
         self.session: aiohttp.ClientSession
         self._tasks: asyncio.TaskGroup
         self._listening: list[asyncio.Task[None]] = []
         self._actors: list[Actor] = []
+        self._held_first: dict[str, list[Any]] = {}
         self._afterwards: list[Callable[[], Awaitable[object]]] = []
 
     async def __aenter__(self) -> "Stage":
@@ -107,6 +112,17 @@ class Stage:
     def actors(self) -> Sequence[Actor]:
         """Everyone who ever connected in this check, in that order."""
         return self._actors
+
+    def not_completed(self, name: str, values: Sequence[Any]) -> list[Any]:
+        """Those of these values of a field that the gateway has to take as they are, `...` being none.
+
+        On a connection that joined by a frame it may fill in what is missing, as it does over HTTP (§5.3).
+        """
+        if self.cast.join is not Join.FRAME:
+            return list(values)
+        if name == "correlation_id":
+            return [one for one in values if not isinstance(one, str)]
+        return [one for one in values if one is not ... or name not in _COMPLETED]
 
     def role(self, name: str) -> Role:
         """A role of the cast.
@@ -180,6 +196,11 @@ class Stage:
         if not isinstance(who, str):
             raise Violation(f"the welcome has no payload.you.id (§3.8.1): {welcome}")
         actor.welcome, actor.id = welcome, who
+        held = part(welcome, "payload", "you", "capabilities")
+        if actor.name not in self.cast.roles and isinstance(held, list):
+            first = self._held_first.setdefault(actor.name, held)
+            if any(one not in held for one in first):  # what follows may fail for that alone
+                self.needs.add(_KEPT)
         return actor
 
     async def let_in(
@@ -253,9 +274,10 @@ class Stage:
         try:
             await first.hear(is_id(sent["id"]), f"a chat that {witness.name} sent to everyone")
         except Violation:
-            if not first.is_closed:
-                raise
-            return [second]
+            if first.is_closed:
+                return [second]
+            await second.leave()  # it took the place of the first, which hears nothing any more
+            return [await self.rejoin(first)]
         return [first, second]
 
     # What must have happened by now.

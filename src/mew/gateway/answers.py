@@ -1,62 +1,90 @@
-"""The envelopes that the gateway sends to one alone and that are in no log: refusals and invitations."""
+"""HTTP answers on their way out: bounded for each participant until they have left, with a deadline for progress."""
 
-import uuid
-from datetime import datetime
-from typing import Any
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final
 
-from msgspec import Raw
+from aiohttp import web
 
-from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, ParticipantId
-from mew.protocol.errors import Refusal
-from mew.protocol.json import encode_json
-from mew.protocol.kinds import InviteAck, Kind
-from mew.space import Refused, Space
+from .guard import Denied
 
-__all__ = ["error", "invite_ack", "problem"]
+__all__ = ["Answers"]
 
+_log = logging.getLogger(__name__)
 
-def error(
-    at: datetime, who: ParticipantId, space: Space, refused: Refused, *, envelope_id: str | None, kind: str
-) -> Envelope:
-    """`system/error` for a refused envelope (§3.8.2)."""
-    return _to_one(
-        at,
-        who,
-        Kind.ERROR,
-        problem(who, space, refused, kind),
-        correlation_id=() if envelope_id is None else (envelope_id,),
-    )
+_PROGRESS_S: Final = 10.0
+_PROGRESS_BYTES: Final = 64 << 10
+_CHARGE: Final = web.RequestKey("charge", tuple[Hashable, int])
 
 
-def problem(who: ParticipantId, space: Space, refused: Refused, kind: str) -> dict[str, Any]:
-    """What a refusal says, over WebSocket and HTTP alike."""
-    payload: dict[str, Any] = {"error": refused.refusal, "message": refused.message}
-    if kind:
-        payload["attempted_kind"] = kind
-    if refused.refusal is Refusal.CAPABILITY_VIOLATION:
-        payload["your_capabilities"] = [capability.source for capability in space.held(who)]
-    if refused.lacked is not None:
-        payload["lacked"] = refused.lacked
-    if refused.retry_after_s is not None:
-        payload["retry_after_s"] = round(refused.retry_after_s, 3)
-    return payload
+class Answers:
+    """Counts the bytes of answers that have not left yet, by who asked for them.
+
+    A reader that takes less than 64 KiB in `progress_s` is disconnected.
+    """
+
+    def __init__(self, *, progress_s: float = _PROGRESS_S) -> None:
+        self._progress_s = progress_s
+        self._unread: Counter[Hashable] = Counter()
+
+    def charge(self, request: web.Request, whose: Hashable, size: int, bytes_max: int) -> None:
+        """Count an answer to this request, from now until it has left.
+
+        Raises:
+            Denied: this many bytes of answers have not left already.
+        """
+        if self._unread[whose] >= bytes_max:
+            message = f"{self._unread[whose]} bytes of answers to you have not been read"
+            raise Denied(429, "too_many_connections", message, retry_after_s=self._progress_s)
+        self._unread[whose] += size
+        request[_CHARGE] = whose, size
+
+    async def send(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Have the request answered, and return when the answer has left."""
+        try:
+            response = await handler(request)
+            if not response.prepared:
+                watch = _Watch(request, self._progress_s)
+                try:
+                    await response.prepare(request)
+                    await response.write_eof()
+                except ConnectionError:
+                    pass  # aiohttp finds out for itself
+                finally:
+                    watch.stop()
+            return response
+        finally:
+            if _CHARGE in request:
+                whose, size = request[_CHARGE]
+                self._unread[whose] -= size
+                if not self._unread[whose]:
+                    del self._unread[whose]
 
 
-def invite_ack(at: datetime, invite: Envelope, made: InviteAck) -> Envelope:
-    """The inviter's answer (§3.6.4), for nobody else to see."""
-    return _to_one(at, ParticipantId(invite.sender), Kind.INVITE_ACK, made, correlation_id=(invite.id,))
+class _Watch:
+    """Disconnects a reader that makes no progress, until it is stopped."""
 
+    def __init__(self, request: web.Request, progress_s: float) -> None:
+        self._transport = request.transport
+        self._progress_s = progress_s
+        self._loop = asyncio.get_running_loop()
+        self._waiting_bytes = 0
+        self._timer = self._loop.call_later(progress_s, self._check)
 
-def _to_one(
-    at: datetime, who: ParticipantId, kind: str, payload: Any, *, correlation_id: tuple[str, ...]
-) -> Envelope:
-    return Envelope(
-        protocol=PROTOCOL,
-        id=str(uuid.uuid4()),
-        ts=at,
-        sender=GATEWAY,
-        to=(who,),
-        kind=kind,
-        correlation_id=correlation_id,
-        payload=Raw(encode_json(payload)),
-    )
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        waiting_bytes = self._transport.get_write_buffer_size()
+        if self._waiting_bytes and waiting_bytes > self._waiting_bytes - _PROGRESS_BYTES:
+            _log.warning("slow reader of an HTTP answer disconnected", extra={"unread_bytes": waiting_bytes})
+            self._transport.abort()
+            return
+        self._waiting_bytes = waiting_bytes
+        self._timer = self._loop.call_later(self._progress_s, self._check)

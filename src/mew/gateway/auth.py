@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
-from .tokens import TokenTable, hash_token
+from .tokens import TokenTable
 
 __all__ = [
     "AuthUnavailable",
     "Authenticator",
-    "Chain",
+    "Claims",
     "Identity",
     "StaticTokens",
     "Throttle",
@@ -45,15 +45,27 @@ class AuthUnavailable(Exception):
     """Nothing is known of the token: what would tell cannot be reached now. Try again later."""
 
 
-class Authenticator(Protocol):
-    """Knows some tokens."""
+Claims: TypeAlias = Mapping[str, Any]
+"""What a token says about its holder, once its signature was checked."""
 
-    async def identify(self, token: str, space: str) -> Identity | None:
-        """Say who has this token in this space; None if it is not one of those known here.
+
+class Authenticator(Protocol):
+    """Verifies signed tokens. To look at one is cheap, to verify it is not."""
+
+    def is_candidate(self, token: str) -> bool:
+        """Whether the token has the form of one that `verify` could accept."""
+        ...
+
+    async def verify(self, token: str) -> Claims | None:
+        """Check the signature and return the claims; None if the token is not valid.
 
         Raises:
-            AuthUnavailable: it may or may not be one.
+            AuthUnavailable: it may or may not be valid.
         """
+        ...
+
+    def identity(self, claims: Claims, space: str) -> Identity | None:
+        """Return who the claims describe in this space; None if nobody."""
         ...
 
 
@@ -63,41 +75,17 @@ class StaticTokens:
     def __init__(self, tables: Mapping[str, TokenTable]) -> None:
         self._tables = tables
 
-    async def identify(self, token: str, space: str) -> Identity | None:
-        return self.identify_hash(hash_token(token), space)
-
-    def identify_hash(self, digest: str, space: str) -> Identity | None:
-        """The same, for one who kept only the hash of a token."""
+    def identify(self, digest: str, space: str) -> Identity | None:
+        """Return whose token has this hash in this space; None if it is not configured."""
         table = self._tables.get(space)
         participant = table.holder(digest) if table is not None else None
         return Identity(participant, None, TokenSource.CONFIGURED) if participant is not None else None
 
 
-class Chain:
-    """Several authenticators, asked in order until one knows the token."""
-
-    def __init__(self, *authenticators: Authenticator) -> None:
-        self._authenticators = authenticators
-
-    async def identify(self, token: str, space: str) -> Identity | None:
-        unavailable: AuthUnavailable | None = None
-        for authenticator in self._authenticators:
-            try:
-                identity = await authenticator.identify(token, space)
-            except AuthUnavailable as error:
-                unavailable = error  # a later one may know the token all the same
-            else:
-                if identity is not None:
-                    return identity
-        if unavailable is not None:
-            raise unavailable
-        return None
-
-
 class Throttle:
     """How long an address waits for the answer to a wrong token. The clock is the caller's.
 
-    A right token resets nothing: others may be guessing from the same address.
+    A right token never waits, and resets nothing: others may be guessing from the same address.
     """
 
     FREE: Final = 5
@@ -106,6 +94,7 @@ class Throttle:
     FORGET_S: Final = 60.0
     ADDRESSES_MAX: Final = 10_000
     WAITING_MAX: Final = 16
+    WAITING_MAX_ALL: Final = 1024
 
     def __init__(self) -> None:
         self._failures: dict[str, tuple[int, float]] = {}  # oldest first
@@ -123,12 +112,15 @@ class Throttle:
         return 0.0 if extra < 0 else min(self.FIRST_S * 2 ** min(extra, 16), self.MOST_S)
 
     def is_full(self, address: str) -> bool:
-        """Whether as many answers wait for this address as may: until one has left, nothing more is looked at."""
-        return self._waiting[network_of(address)] >= self.WAITING_MAX
+        """Whether as many answers are delayed for this address, or for all, as may be."""
+        return (
+            self._waiting[network_of(address)] >= self.WAITING_MAX
+            or self._waiting.total() >= self.WAITING_MAX_ALL
+        )
 
     @contextmanager
     def waiting(self, address: str) -> Iterator[None]:
-        """While an answer for this address waits."""
+        """While an answer for this address is delayed."""
         origin = network_of(address)
         self._waiting[origin] += 1
         try:

@@ -7,7 +7,7 @@ from typing import Final
 
 from .config_node import ConfigError, Node
 from .config_server import AUTH, JOURNAL, JWT, SERVER, SMTP, TLS, Sections
-from .config_spaces import DEFAULTS, LIMITS, PARTICIPANT, SHARED, SPACE, read_spaces
+from .config_spaces import APPROVALS, AUTOPILOT, DEFAULTS, LIMITS, PARTICIPANT, SHARED, SPACE, read_spaces
 from .config_yaml import read_tree
 from .settings import Config, ServerConfig, state_dir
 
@@ -23,6 +23,8 @@ KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "space": SPACE,
         "participants.ID": PARTICIPANT,
         "defaults": DEFAULTS,
+        "approvals": APPROVALS,
+        "autopilot": AUTOPILOT,
         "limits": frozenset(LIMITS),
         "server": frozenset(SERVER),
         "journal": JOURNAL,

@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from mew.log.base import Keep
-from mew.log.database import Durability
+from mew.journal.database import Durability
+from mew.journal.port import RetentionPolicy
 from mew.protocol.capability import Capability
 
 from .config_node import Node
 from .config_spaces import read_capabilities
-from .settings import JournalConfig, JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
+from .settings import WARN_BYTES, JournalConfig, JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
 
 __all__ = ["AUTH", "JOURNAL", "JWT", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
 
@@ -31,14 +31,15 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 AUTH: Final = frozenset({"jwt"})
+_size: Final = partial(Node.size, least=1 << 20, most=1 << 50)
 _KEEP: Final[Mapping[str, tuple[str, Callable[[Node], Any]]]] = MappingProxyType(
     {
         "keep_days": ("age", lambda node: timedelta(days=node.number(least=0.01, most=36_500))),
         "keep_entries": ("entries", partial(Node.integer, least=1_000, most=10**12)),
-        "keep_bytes": ("bytes", partial(Node.size, least=1 << 20, most=1 << 50)),
+        "keep_bytes": ("bytes", _size),
     }
 )
-JOURNAL: Final = frozenset({"folder", "fsync", "sign_key"}) | frozenset(_KEEP)
+JOURNAL: Final = frozenset({"folder", "fsync", "sign_key", "warn_bytes"}) | frozenset(_KEEP)
 TLS: Final = frozenset({"cert", "key"})
 SMTP: Final = frozenset({"host", "port", "from", "security", "username", "password_env"})
 
@@ -145,7 +146,10 @@ class Sections:
             folder=self.folder / fields["folder"].string() if "folder" in fields else usual,
             fsync=fields["fsync"].choice(Durability) if "fsync" in fields else Durability.PROCESS,
             sign_key=self._file(fields["sign_key"]) if "sign_key" in fields else None,
-            keep=Keep(**{name: read(fields[key]) for key, (name, read) in _KEEP.items() if key in fields}),
+            keep=RetentionPolicy(
+                **{name: read(fields[key]) for key, (name, read) in _KEEP.items() if key in fields}
+            ),
+            warn_bytes=_size(fields["warn_bytes"]) if "warn_bytes" in fields else WARN_BYTES,
         )
 
     def tls(self, node: Node) -> TlsConfig:

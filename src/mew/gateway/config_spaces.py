@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
 from mew.protocol.capability import Capability
-from mew.protocol.envelope import ParticipantId, is_participant_id
+from mew.protocol.envelope import ParticipantId, is_participant_id, similar_id
 from mew.protocol.errors import InvalidCapability
 
 from .config_node import Node
@@ -16,6 +17,8 @@ from .settings import Delivery, Limits, ParticipantConfig, SpaceConfig
 from .tokens import is_token
 
 __all__ = [
+    "APPROVALS",
+    "AUTOPILOT",
     "DEFAULTS",
     "LAUNCH",
     "LIMITS",
@@ -31,8 +34,7 @@ _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 
-# Spaces name folders and travel in URLs.
-_SPACE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,127}")
+_SPACE_ID = re.compile(r"[^/\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,128}")
 
 _BASELINE: Final = ("mcp/response", "capability/grant-ack")
 
@@ -46,9 +48,26 @@ LAUNCH: Final = frozenset(
 )
 PARTICIPANT: Final = frozenset({"tokens", "capabilities"}) | LAUNCH
 SPACE_LAUNCH: Final = frozenset({"default_participant", "ui_theme"})
-SHARED: Final = frozenset({"participants", "defaults", "delivery", "announce_violations", "limits"})
+SHARED: Final = frozenset(
+    {"participants", "defaults", "delivery", "announce_violations", "approvals", "limits", "autopilot"}
+)
 SPACE: Final = frozenset({"id", "name", "description"}) | SPACE_LAUNCH | SHARED
 DEFAULTS: Final = frozenset({"capabilities", "baseline_capabilities"})
+APPROVALS: Final = frozenset({"unattended"})
+AUTOPILOT: Final = frozenset(
+    {
+        *("mode", "reviewers", "risk", "delta", "min_review_s", "audit", "careful", "budget_per_hour"),
+        *("idle_days", "never", "allow"),
+    }
+)
+_AUTOPILOT_ID: Final = ParticipantId("autopilot")
+_AUTOPILOT_SENDS: Final = (
+    "mcp/request",
+    "autopilot/decision",
+    "autopilot/rule",
+    "autopilot/present",
+    "participant/status",
+)
 
 LIMITS: Final[Mapping[str, Callable[[Node], int]]] = MappingProxyType(
     {
@@ -56,9 +75,12 @@ LIMITS: Final[Mapping[str, Callable[[Node], int]]] = MappingProxyType(
         "frame_bytes": partial(Node.size, least=_KIB, most=64 * _MIB),
         "envelopes_per_second": partial(Node.integer, least=1, most=1_000_000),
         "burst": partial(Node.integer, least=1, most=10_000_000),
+        "bytes_per_second": partial(Node.size, least=64 * _KIB, most=64 * _GIB),
+        "bytes_burst": partial(Node.size, least=64 * _KIB, most=64 * _GIB),
         "connections_per_space": partial(Node.integer, least=1, most=1_000_000),
         "connections_per_participant": partial(Node.integer, least=1, most=1_000_000),
         "streams_per_space": partial(Node.integer, least=0, most=1_000_000),
+        "streams_per_participant": partial(Node.integer, least=0, most=1_000_000),
         "outbox_bytes": partial(Node.size, least=64 * _KIB, most=4 * _GIB),
         "history_envelopes": partial(Node.integer, least=0, most=10_000_000),
         "history_bytes": partial(Node.size, least=0, most=64 * _GIB),
@@ -113,13 +135,13 @@ class _Shared:
     baseline: tuple[Capability, ...] = tuple(Capability.parse(kind) for kind in _BASELINE)
     delivery: Delivery = Delivery.EVERYONE
     announce_violations: bool = False
+    unattended_approvals: bool = False
     limits: Limits = field(default_factory=Limits)
 
 
 def _read_shared(above: _Shared, fields: Mapping[str, Node], notes: list[str]) -> _Shared:
     changes: dict[str, Any] = {}
-    if "participants" in fields:
-        changes["participants"] = _read_participants(above, fields["participants"], notes)
+    changes["participants"] = _read_everyone(above, fields, notes)
     if "defaults" in fields:
         defaults = fields["defaults"].fields(DEFAULTS)
         if "capabilities" in defaults:
@@ -130,6 +152,10 @@ def _read_shared(above: _Shared, fields: Mapping[str, Node], notes: list[str]) -
         changes["delivery"] = fields["delivery"].choice(Delivery)
     if "announce_violations" in fields:
         changes["announce_violations"] = fields["announce_violations"].boolean()
+    if "approvals" in fields:
+        approvals = fields["approvals"].fields(APPROVALS)
+        if "unattended" in approvals:
+            changes["unattended_approvals"] = approvals["unattended"].boolean()
     if "limits" in fields:
         changes["limits"] = _read_limits(above.limits, fields["limits"])
     return replace(above, **changes)
@@ -141,7 +167,7 @@ def _read_space(node: Node, common: _Shared, notes: list[str]) -> SpaceConfig:
         raise node.error("expected an 'id', has none")
     space_id = fields["id"].string()
     if _SPACE_ID.fullmatch(space_id) is None:
-        raise fields["id"].error("expected letters, digits and ._@- (up to 128), is another text")
+        raise fields["id"].error("expected up to 128 characters without '/' and control characters")
     shared = _read_shared(common, fields, notes)
     return SpaceConfig(
         id=space_id,
@@ -152,9 +178,19 @@ def _read_space(node: Node, common: _Shared, notes: list[str]) -> SpaceConfig:
         baseline=shared.baseline,
         delivery=shared.delivery,
         announce_violations=shared.announce_violations,
+        unattended_approvals=shared.unattended_approvals,
         limits=shared.limits,
         launch=_only(fields, SPACE_LAUNCH),
     )
+
+
+def _read_everyone(
+    above: _Shared, fields: Mapping[str, Node], notes: list[str]
+) -> Mapping[ParticipantId, ParticipantConfig]:
+    everyone = above.participants
+    if "participants" in fields:
+        everyone = _read_participants(above, fields["participants"], notes)
+    return _with_autopilot(everyone, fields["autopilot"]) if "autopilot" in fields else everyone
 
 
 def _read_participants(
@@ -162,6 +198,8 @@ def _read_participants(
 ) -> Mapping[ParticipantId, ParticipantConfig]:
     participants = dict(above.participants)
     for name, child in node.entries().items():
+        if (similar := similar_id(name, participants)) is not None:
+            raise child.error(f"'{name}' is easily taken for '{similar}': choose another id for one of them")
         participants[ParticipantId(name)] = _read_participant(name, child, notes)
     holders: dict[str, ParticipantId] = {}
     for one in participants.values():
@@ -172,6 +210,29 @@ def _read_participants(
                     node.entries().get(one.id, node).error(f"a token of '{one.id}' is also one of '{holder}'")
                 )
     return MappingProxyType(participants)
+
+
+def _with_autopilot(
+    participants: Mapping[ParticipantId, ParticipantConfig], node: Node
+) -> Mapping[ParticipantId, ParticipantConfig]:
+    """The participants and the autopilot, which `mew up` starts; what the file says of it stays.
+
+    The values are checked by the autopilot, which reads them itself.
+    """
+    node.fields(AUTOPILOT)
+    written = ("autopilot", "--config", PurePath(node.file).name)
+    arguments = tuple(Node(text, node.file, node.line, node.path) for text in written)
+    launch = {
+        "command": Node("mew", node.file, node.line, node.path),
+        "args": Node(arguments, node.file, node.line, node.path),
+    }
+    known = participants.get(_AUTOPILOT_ID, ParticipantConfig(id=_AUTOPILOT_ID))
+    held = known.capabilities
+    if held is None:
+        held = tuple(Capability.parse(kind) for kind in _AUTOPILOT_SENDS)
+    if "command" not in known.launch:
+        known = replace(known, launch=MappingProxyType({**known.launch, **launch}))
+    return MappingProxyType({**participants, _AUTOPILOT_ID: replace(known, capabilities=held)})
 
 
 def _read_participant(name: str, node: Node, notes: list[str]) -> ParticipantConfig:

@@ -11,8 +11,18 @@ from aiohttp import web
 
 from mew.protocol.envelope import ParticipantId
 
-from .auth import Authenticator, AuthUnavailable, Identity, StaticTokens, Throttle, TokenSource
-from .room import Room
+from .auth import (
+    Authenticator,
+    AuthUnavailable,
+    Claims,
+    Identity,
+    StaticTokens,
+    Throttle,
+    TokenSource,
+    network_of,
+)
+from .room.rate_limit import RateLimiters
+from .room.room import Room
 from .sessions import Sessions
 from .settings import ServerConfig
 from .tokens import hash_token
@@ -20,7 +30,9 @@ from .tokens import hash_token
 __all__ = ["BEARER_SUBPROTOCOL", "Admission", "Denied", "Guard", "token_of"]
 
 BEARER_SUBPROTOCOL: Final = "mew.bearer."
-_RIGHT_MAX: Final = 4096
+_VERIFIED_MAX: Final = 4096
+_SIGNATURES_PER_S: Final = 20  # that turn out wrong, for each address
+_SIGNATURES_BURST: Final = 100
 _NO_TOKEN: Final = (
     "a bearer token is needed: 'Authorization: Bearer TOKEN', or in a browser the subprotocols"
     " 'mew.v0.4' and 'mew.bearer.TOKEN'; to join by a first frame leave 'space' out of the URL"
@@ -51,16 +63,17 @@ class Guard:
     def __init__(
         self,
         rooms: Mapping[str, Room],
-        authenticator: Authenticator,
         server: ServerConfig,
         *,
         configured: StaticTokens,
         sessions: Sessions,
+        authenticator: Authenticator | None = None,
     ) -> None:
         """`sessions` stand for tokens of invitations, or for those that are `configured`."""
         self._rooms = rooms
         self._throttle = Throttle()
-        self._right: dict[str, None] = {}  # hashes of tokens that were right, the last used last
+        self._signatures = RateLimiters()
+        self._verified: dict[str, None] = {}  # hashes of signed tokens that were valid, the last used last
         self.sessions = sessions
         self.configured = configured
         self.authenticator = authenticator
@@ -88,33 +101,36 @@ class Guard:
         Raises:
             Denied: no or an unknown token, kicked, no such space, or it cannot be checked now.
         """
-        token = self._worth_checking(request, token)
+        token = _required(token)
         room = self.room(space)
-        admission = await self._identify(room, token)
-        if admission is None:
+        digest = hash_token(token)
+        who = self._find(room, digest)
+        if who is None and self._is_signed(token):
+            claims = await self._verify(request, token, digest)
+            who = self._described(room, claims, digest)
+        if who is None:
             raise await self.failed(request, "bad_token", f"this token is not one of space {room.id!r}")
-        self._remember(token)
-        return admission
+        return Admission(room, who)
 
     async def admit_anywhere(self, request: web.BaseRequest, token: str | None) -> list[Admission]:
-        """Where the holder of a token may go: at least one room.
+        """Where the holder of a token may go: at least one room. A signature is checked once for all.
 
         Raises:
             Denied: no token, one that opens no room, or it cannot be checked now.
         """
-        token = self._worth_checking(request, token)
+        token = _required(token)
+        digest = hash_token(token)
+        claims = await self._verify(request, token, digest) if self._is_signed(token) else None
         admissions: list[Admission] = []
         for room in tuple(self._rooms.values()):
             try:
-                admission = await self._identify(room, token)
-            except Denied as denied:
-                if denied.status != 403:
-                    raise
-            else:
-                admissions += [] if admission is None else [admission]
+                who = self._find(room, digest) or self._described(room, claims, digest)
+            except Denied:  # removed from this one
+                continue
+            if who is not None:
+                admissions.append(Admission(room, who))
         if not admissions:
             raise await self.failed(request, "bad_token", "this token opens no space here")
-        self._remember(token)
         return admissions
 
     def lasting(self, room: Room, digest: str) -> ParticipantId | None:
@@ -124,7 +140,7 @@ class Guard:
             Denied: its holder was removed.
         """
         return room.space.invited(digest) or self._allowed(
-            room, digest, self.configured.identify_hash(digest, room.id)
+            room, digest, self.configured.identify(digest, room.id)
         )
 
     def check_origin(self, request: web.BaseRequest) -> None:
@@ -150,55 +166,73 @@ class Guard:
             address = hop
         return address
 
-    def check_attempts(self, request: web.BaseRequest) -> None:
-        """While many wrong tokens or codes from an address wait for their answers, none is looked at.
-
-        Raises:
-            Denied: so it is now.
-        """
-        if self._throttle.is_full(self.address(request)):
-            message = "too many wrong tokens came from your address; this one was not looked at"
-            raise Denied(429, "too_many_attempts", message, retry_after_s=Throttle.MOST_S)
-
     async def failed(self, request: web.BaseRequest, code: str, message: str) -> Denied:
-        """What to raise for a wrong token or code. It comes ever later; who has a right one does not wait."""
+        """Return what to raise for a wrong token or code, after a delay that grows with each from an address.
+
+        A right one is never delayed. As the delayed answers are bounded, a wrong one beyond them is answered at once.
+        """
         address = self.address(request)
         delay_s = self._throttle.failed(address, asyncio.get_running_loop().time())
         if delay_s:
+            if self._throttle.is_full(address):
+                many = "too many wrong tokens came from your address"
+                return Denied(429, "too_many_attempts", many, retry_after_s=Throttle.MOST_S)
             with self._throttle.waiting(address):
                 await asyncio.sleep(delay_s)
         return Denied(401, code, message)
 
-    def _worth_checking(self, request: web.BaseRequest, token: str | None) -> str:
-        """A token that was right before always is."""
-        if not token:
-            raise Denied(401, "no_token", _NO_TOKEN)
-        if hash_token(token) not in self._right:
-            self.check_attempts(request)
-        return token
+    def _find(self, room: Room, digest: str) -> ParticipantId | None:
+        """Look a token up by its hash, which is cheap: a session, an invitation, or a configured one.
 
-    def _remember(self, token: str) -> None:
-        digest = hash_token(token)
-        self._right.pop(digest, None)
-        self._right[digest] = None
-        if len(self._right) > _RIGHT_MAX:
-            del self._right[next(iter(self._right))]
-
-    async def _identify(self, room: Room, token: str) -> Admission | None:
-        digest = hash_token(token)
+        Raises:
+            Denied: its holder was removed.
+        """
         session = self.sessions.find(digest, room.id)
-        if session is not None:
-            holder = self.lasting(room, session.stands_for)
-            return Admission(room, holder) if holder == session.participant else None
-        invited = room.space.invited(digest)
-        if invited is not None:
-            return Admission(room, invited)
+        if session is None:
+            return self.lasting(room, digest)
+        holder = self.lasting(room, session.stands_for)
+        return holder if holder == session.participant else None
+
+    def _is_signed(self, token: str) -> bool:
+        return self.authenticator is not None and self.authenticator.is_candidate(token)
+
+    async def _verify(self, request: web.BaseRequest, token: str, digest: str) -> Claims | None:
+        """Check a signature, which is expensive: wrong ones have a rate for each address.
+
+        Raises:
+            Denied: too many wrong ones came from there, or it cannot be checked now.
+        """
+        assert self.authenticator is not None, "nobody to ask"
+        limiter = self._signatures.of(
+            network_of(self.address(request)), per_second=_SIGNATURES_PER_S, burst=_SIGNATURES_BURST
+        )
+        is_charged = limiter.take(asyncio.get_running_loop().time())
+        if not is_charged and digest not in self._verified:
+            message = (
+                "too many tokens with a wrong signature came from your address; this one was not checked"
+            )
+            raise Denied(429, "too_many_attempts", message, retry_after_s=limiter.wait_s)
         try:
-            identity = await self.authenticator.identify(token, room.id)
+            claims = await self.authenticator.verify(token)
         except AuthUnavailable as error:
             raise Denied(503, "auth_unavailable", str(error), retry_after_s=5) from None
-        who = self._allowed(room, digest, identity)
-        return None if who is None else Admission(room, who)
+        if claims is not None:
+            limiter.put_back(is_charged)
+            self._verified.pop(digest, None)
+            self._verified[digest] = None
+            if len(self._verified) > _VERIFIED_MAX:
+                del self._verified[next(iter(self._verified))]
+        return claims
+
+    def _described(self, room: Room, claims: Claims | None, digest: str) -> ParticipantId | None:
+        """Return whom verified claims describe in a room.
+
+        Raises:
+            Denied: it was removed.
+        """
+        if claims is None or self.authenticator is None:
+            return None
+        return self._allowed(room, digest, self.authenticator.identity(claims, room.id))
 
     def _allowed(self, room: Room, digest: str, identity: Identity | None) -> ParticipantId | None:
         who = None if identity is None else identity.participant
@@ -206,6 +240,9 @@ class Guard:
             raise Denied(403, "kicked", "this participant was removed from the space")
         if identity is None:
             return None
+        if (similar := room.space.similar(identity.participant)) is not None:
+            message = f"{identity.participant!r} is easily taken for {similar!r}, who is in the space already"
+            raise Denied(403, "similar_id", message)
         if identity.source is TokenSource.JWT or identity.participant in room.space.state.identities:
             room.identify(identity.participant, identity.capabilities)
         return identity.participant
@@ -227,6 +264,12 @@ class Guard:
             return False
         parsed = ipaddress.ip_address(address)
         return any(parsed in network for network in self.server.trusted_proxies)
+
+
+def _required(token: str | None) -> str:
+    if not token:
+        raise Denied(401, "no_token", _NO_TOKEN)
+    return token
 
 
 def token_of(request: web.BaseRequest) -> str | None:

@@ -13,26 +13,28 @@ from aiohttp import web
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from mew.log.seeking import TookTooLong
 from mew.page.serving import BuiltPage, wants_page
 from mew.protocol.codec import encode
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.json import decode_payload, encode_json
+from mew.protocol.kinds import InviteAck, Kind
 from mew.space import Refused
 
 from . import routes, shapes
-from .archive import ArchiveBusy
+from .answers import Answers
 from .guard import Admission, Denied, Guard, token_of
+from .history.archive import ArchiveBusy
+from .history.excerpt import TookTooLong
+from .history.query import HistoryPage, HistoryQuery
 from .metrics import Metrics
 from .node import Node
 from .openapi import Route, document
-from .pages import Page, Query
 from .partial import complete
 from .problems import HEADERS, problem, problems, refusal
 from .proposals import proposals
-from .rate import Bucket, Buckets
-from .room import Room
+from .room.rate_limit import RateLimiter, RateLimiters
+from .room.room import Room
 from .roster import roster
 from .signing_in import SignIn
 from .tokens import hash_token
@@ -62,15 +64,16 @@ API        GET /openapi.json
 class HttpDoor:
     """Answers plain HTTP. One table says what there is: it is registered and documented from there."""
 
-    def __init__(self, guard: Guard, node: Node) -> None:
+    def __init__(self, guard: Guard, node: Node, answers: Answers) -> None:
         self._guard = guard
         self._node = node
+        self._answers = answers
         self._sign_in = SignIn(guard, node.now)
         self._page = BuiltPage.load()
         self._version = version("mew-protocol")
         self._metrics = Metrics(node, self._version, self._polls)
-        self._buckets = Buckets()
-        self._lookups = Buckets()  # apart: made-up tokens push nobody's own out
+        self._limiters = RateLimiters()
+        self._lookups = RateLimiters()  # apart: made-up tokens push nobody's own out
         self._sending: _Count = Counter()
         self._waiting: _Count = Counter()
         self._reading: _Count = Counter()
@@ -150,8 +153,15 @@ class HttpDoor:
         admission = await self._guard.admit(request, token_of(request), space)
         limits = admission.room.limits
         whose = (admission.room.id, admission.who)
-        _charge(self._buckets.of(whose, per_second=limits.envelopes_per_second, burst=limits.burst))
+        _charge(self._limiters.of(whose, per_second=limits.envelopes_per_second, burst=limits.burst))
         return admission
+
+    def _listing(self, request: web.Request, admission: Admission, page: Struct) -> web.Response:
+        """An answer that may be large: it counts until it has left."""
+        response = _json(page)
+        whose = (admission.room.id, admission.who)
+        self._answers.charge(request, whose, response.content_length or 0, admission.room.limits.outbox_bytes)
+        return response
 
     # Envelopes in and out (§5.3).
 
@@ -159,14 +169,23 @@ class HttpDoor:
         admission = await self._own(request)
         _asked(request, shapes.SpaceQuery)
         room, who = admission.room, admission.who
+        budget = room.budget_of(who)
+        debt_s = budget.debt_s(asyncio.get_running_loop().time())
+        if debt_s:
+            raise Denied(429, Refusal.RATE_LIMITED, f"too many bytes; again in {debt_s:.2f} s", debt_s)
         with _one_more(self._sending, admission):
-            body = await _body(request, room.limits.envelope_bytes)
+            body = await _body(request, room.limits.envelope_bytes, _BODY_S)
+        budget.left -= len(body)
         sent = complete(body, who, new_id=str(uuid.uuid4()), ts=self._node.now())
-        outcome = await room.inject(who, sent.raw)
+        outcome = await room.post(who, sent.raw)
         if isinstance(outcome, Refused):
             return refusal(who, room.space, outcome, sent.kind)
-        reply = UNSET if outcome.reply is None else Raw(encode(outcome.reply))
-        return _json(shapes.Receipt(outcome.envelope.id, "accepted", outcome.at, reply))
+        reply = outcome.reply
+        token: str | UnsetType = UNSET
+        if reply is not None and reply.kind == Kind.INVITE_ACK:
+            token = reply.read(InviteAck).token
+        shown = UNSET if reply is None else Raw(encode(reply))
+        return _json(shapes.Receipt(outcome.envelope.id, "accepted", outcome.at, shown, token))
 
     async def _messages(self, request: web.Request) -> web.Response:
         admission = await self._own(request)
@@ -174,43 +193,47 @@ class HttpDoor:
         query = asked.asked_by(admission.who)
         if query.after is None and query.since is None:  # whoever begins to listen is not told the whole past
             page = admission.room.history.select(query)
+            await admission.room.committed()
         else:
             page = await self._select(admission, query)
-        if not page.records and not page.more and asked.wait_s:
+        if not page.envelopes and not page.more and asked.wait_s:
             came = await self._wait(admission, query, asked.wait_s)
             page = page if came is None else replace(came, complete=page.complete)
         following = page.cursor or _known(query, page)
-        return _json(shapes.MessagesPage(_raw(page), following, page.complete))
+        return self._listing(request, admission, shapes.MessagesPage(_raw(page), following, page.complete))
 
-    async def _wait(self, admission: Admission, query: Query, wait_s: float) -> Page | None:
+    async def _wait(self, admission: Admission, query: HistoryQuery, wait_s: float) -> HistoryPage | None:
         """What comes within this time, as soon as there is something for this participant."""
         room = admission.room
         with _one_more(self._waiting, admission), suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
-                while not (self._node.stopping or room.news.is_set()):
-                    first = room.history.end
-                    await room.news.wait()
+                while not (self._node.stopping or room.is_closed):
+                    start = room.history.end
+                    await room.news()
                     if not room.space.is_known(admission.who):
                         raise Denied(403, "kicked", "this participant was removed from the space")
-                    page = room.history.select(query, first=first)
-                    if page.records:
+                    page = room.history.select(query, start=start)
+                    if page.envelopes:
                         return page
         return None
 
-    async def _select(self, admission: Admission, query: Query) -> Page:
+    async def _select(self, admission: Admission, query: HistoryQuery) -> HistoryPage:
         """From what is in memory and what is in the journal."""
         room = admission.room
-        if room.archive is None:
-            return room.history.select(query)
         try:
-            with _one_more(self._reading, admission):
-                return await room.archive.select(room.history, query)
+            if room.archive is None:
+                page = room.history.select(query)
+            else:
+                with _one_more(self._reading, admission):
+                    page = await room.archive.select(room.history, room.retention, query)
         except ArchiveBusy:
             message = "too many read what was shown earlier; again in 1 s"
             raise Denied(429, Refusal.RATE_LIMITED, message, retry_after_s=1) from None
         except TookTooLong:
             message = "it takes too long to find that envelope; go by `next` of a page, or by time"
             raise Denied(503, Refusal.UNAVAILABLE, message, retry_after_s=1) from None
+        await room.committed()
+        return page
 
     def _polls(self, room: Room) -> int:
         return sum(count for (space, _), count in self._waiting.items() if space == room.id)
@@ -234,12 +257,14 @@ class HttpDoor:
         except shapes.InvalidQuery as error:
             raise Denied(400, "invalid_query", str(error)) from None
         page = await self._select(admission, query)
-        return _json(shapes.EnvelopesPage(_raw(page), page.next, page.complete))
+        return self._listing(request, admission, shapes.EnvelopesPage(_raw(page), page.next, page.complete))
 
     async def _participants(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
         _asked(request, shapes.NoQuery)
-        return _json(shapes.Participants(roster(admission.room.space, self._node.now())))
+        await admission.room.committed()
+        listed = roster(admission.room.space, self._node.now())
+        return self._listing(request, admission, shapes.Participants(listed))
 
     async def _proposals(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
@@ -247,13 +272,19 @@ class HttpDoor:
         history = admission.room.history
         listed = proposals(
             (record for record in history if record.is_for(admission.who)),
+            self._node.now(),
             status=_given(asked.status),
             before=_given(asked.before),
             limit=asked.limit,
         )
         older = listed.proposals[0].id if listed.more else None
-        complete = listed.found and history.reaches_back_to(None)
-        return _json(shapes.Proposals(listed.proposals, older, complete))
+        complete = (
+            listed.complete
+            and history.reaches_back_to(None)
+            and not history.has_lost(HistoryQuery(who=admission.who))
+        )
+        await admission.room.committed()
+        return self._listing(request, admission, shapes.Proposals(listed.proposals, older, complete))
 
     # Signing in on the page.
 
@@ -265,7 +296,7 @@ class HttpDoor:
 
     async def _open_session(self, request: web.Request) -> web.Response:
         _asked(request, shapes.NoQuery)
-        body = Raw(await _body(request, _CODE_BYTES_MAX))
+        body = Raw(await _body(request, _CODE_BYTES_MAX, self._guard.server.join_timeout_s))
         try:
             asked = decode_payload(body, shapes.LinkCode)
         except ProtocolError as error:
@@ -287,9 +318,10 @@ class HttpDoor:
         if self._node.stopping:
             return problem(503, Refusal.UNAVAILABLE, "the gateway is stopping")
         if self._node.failed:
-            failed = sorted(self._node.failed)
-            return problem(503, Refusal.UNAVAILABLE, f"spaces that have failed: {', '.join(failed)}")
-        return _json(shapes.Ready("ready", len(self._node.rooms)))
+            names, reasons = sorted(self._node.failed), sorted(set(self._node.failed.values()))
+            detail = f"spaces that have failed: {', '.join(names)} ({'; '.join(reasons)})"
+            return problem(503, Refusal.UNAVAILABLE, detail)
+        return _json(shapes.Ready("ready", len(self._node.rooms), tuple(self._node.disk.warnings.values())))
 
     async def _scrape(self, request: web.Request) -> web.Response:
         headers = {"Content-Type": Metrics.CONTENT_TYPE}
@@ -323,9 +355,9 @@ def _preflight(allowed: str) -> _Handler:
     return answer
 
 
-def _charge(bucket: Bucket) -> None:
-    wait_s = bucket.take(asyncio.get_running_loop().time())
-    if wait_s:
+def _charge(limiter: RateLimiter) -> None:
+    if not limiter.take(asyncio.get_running_loop().time()):
+        wait_s = limiter.wait_s
         raise Denied(429, Refusal.RATE_LIMITED, f"too many requests; again in {wait_s:.2f} s", wait_s)
 
 
@@ -345,23 +377,23 @@ def _one_more(count: _Count, admission: Admission) -> Iterator[None]:
             del count[whose]
 
 
-async def _body(request: web.Request, bytes_max: int) -> bytes:
-    """The whole body, within the limit of an envelope and a time in which anyone can send it."""
+async def _body(request: web.Request, bytes_max: int, timeout_s: float) -> bytes:
+    """The whole body, within these bounds."""
     too_large = Denied(413, Refusal.TOO_LARGE, f"this may have {bytes_max} bytes")
     if (request.content_length or 0) > bytes_max:
         raise too_large
     received = bytearray()
     try:
-        async with asyncio.timeout(_BODY_S):
+        async with asyncio.timeout(timeout_s):
             async for chunk in request.content.iter_any():
                 received += chunk
                 if len(received) > bytes_max:
                     raise too_large
     except TimeoutError:
-        raise Denied(408, "request_timeout", f"the body did not come within {_BODY_S:.0f} s") from None
+        raise Denied(408, "request_timeout", f"the body did not come within {timeout_s:g} s") from None
     except (web.RequestPayloadError, ConnectionError) as error:
         request.content.feed_eof()  # or aiohttp would look for the rest of it, and log that it failed again
-        raise Denied(400, Refusal.MALFORMED, "the body broke off or is not encoded as it says") from error
+        raise Denied(400, Refusal.MALFORMED, "the body broke off") from error
     return bytes(received)
 
 
@@ -376,11 +408,11 @@ def _given(value: _Value | UnsetType) -> _Value | None:
     return None if isinstance(value, UnsetType) else value
 
 
-def _raw(page: Page) -> list[Raw]:
-    return [Raw(record.raw) for record in page.records]
+def _raw(page: HistoryPage) -> list[Raw]:
+    return [Raw(record.raw) for record in page.envelopes]
 
 
-def _known(query: Query, page: Page) -> str | None:
+def _known(query: HistoryQuery, page: HistoryPage) -> str | None:
     """Where to go on when nothing came: where one was, unless that is gone."""
     return query.after if page.complete else None
 

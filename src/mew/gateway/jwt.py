@@ -14,7 +14,7 @@ from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId, is_participant_id
 from mew.protocol.errors import InvalidCapability
 
-from .auth import AuthUnavailable, Identity, TokenSource
+from .auth import AuthUnavailable, Claims, Identity, TokenSource
 from .settings import JwtConfig
 
 __all__ = ["Jwks", "JwtVerifier"]
@@ -36,22 +36,31 @@ class JwtVerifier:
         self._config = config
         self._keys = Jwks(config.jwks, monotonic=monotonic)
 
-    async def identify(self, token: str, space: str) -> Identity | None:
-        """Say who a JWT is about.
+    def is_candidate(self, token: str) -> bool:
+        """Whether the token has the form of a JWT signed with one of the configured algorithms."""
+        return self._header(token) is not None
+
+    async def verify(self, token: str) -> Claims | None:
+        """Check the signature, the issuer, the audience and the times; return the claims.
 
         Raises:
-            AuthUnavailable: the issuer's keys cannot be had, and there are none from before.
+            AuthUnavailable: the issuer's keys cannot be fetched, and there are none from before.
         """
         header = self._header(token)
         if header is None:
             return None
-        kid = header.get("kid")
         try:
-            claims = self._verified(token, header, await self._keys.candidates(kid))
+            return self._verified(token, header, await self._keys.candidates(header.get("kid")))
+        except _Refused as refused:
+            _log_refused(refused)
+            return None
+
+    def identity(self, claims: Claims, space: str) -> Identity | None:
+        """Return who the claims describe in this space; None if they do not fit the configuration."""
+        try:
             return self._identity(claims, space)
         except _Refused as refused:
-            where = {} if refused.claim is None else {"claim": refused.claim}
-            _log.info("a JWT was refused", extra={"reason": refused.reason, **where})
+            _log_refused(refused)
             return None
 
     def _header(self, token: str) -> dict[str, Any] | None:
@@ -167,6 +176,11 @@ class _Refused(Exception):
         super().__init__(reason)
         self.reason = reason
         self.claim = claim
+
+
+def _log_refused(refused: _Refused) -> None:
+    where = {} if refused.claim is None else {"claim": refused.claim}
+    _log.info("a JWT was refused", extra={"reason": refused.reason, **where})
 
 
 def _fits(key: jwt.PyJWK, algorithm: str) -> bool:

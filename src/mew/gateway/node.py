@@ -8,16 +8,18 @@ from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
-from mew.log.base import LogUnavailable
+from mew.journal.port import JournalStorage, JournalUnavailable
+from mew.journal.watch import DiskStatus
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import CloseCode
 from mew.space import Rules
 
-from .keeping import Keeping
 from .mail import Post
-from .ports import Shell
-from .room import Room
+from .room.ports import World
+from .room.room import Room
+from .room.turns import Turns, TurnTaker
 from .settings import Config, Limits, SpaceConfig
 
 __all__ = ["Node", "OpenRoom"]
@@ -26,46 +28,49 @@ _logger = logging.getLogger(__name__)
 
 _ROUND_S: Final = 60.0
 
-OpenRoom: TypeAlias = Callable[[Rules, Limits, Shell], Room]
-"""How a space comes by its room; may raise `LogUnavailable`."""
+OpenRoom: TypeAlias = Callable[[Rules, Limits, Turns, World], Room]
+"""How a space comes by its room; may raise `JournalUnavailable`."""
 
 
 class Node:
-    """All rooms, and the tasks that run them. An async context: inside it the rooms run.
+    """All rooms, and what runs beside them. An async context: inside it the rooms run.
 
-    `open_room` gives a space its room, and may raise `LogUnavailable`. `now` is the time there, if it is not ours.
+    `open_room` gives a space its room, if not a plain one. `now` is the time there, if it is not ours.
     """
 
     def __init__(
         self,
         config: Config,
         base_url: str,
-        open_room: OpenRoom | None = None,
+        storage: JournalStorage,
+        open_room: OpenRoom = Room,
         *,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self.rooms: dict[str, Room] = {}
         self.failed: dict[str, str] = {}
+        """Spaces that have stopped, and why, for anyone who asks."""
         self.stopping = False
+        self.disk = DiskStatus()
         self.now = now or partial(datetime.now, UTC)
         self._config = config
         self._base_url = base_url
-        self._open_room = open_room or Keeping(None).open_room
+        self._open_room = open_room
+        self._turns = Turns(storage, self._failed, self.now)
         self._post = Post()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
+        self._logged = ""  # what stopped a space last
 
     async def __aenter__(self) -> "Node":
         """Opens every room.
 
         Raises:
-            LogUnavailable: the log of one cannot be read; a bug that stops one stops no other.
+            JournalUnavailable: the log of one cannot be read; a bug that stops one stops no other.
         """
         rooms, unopened = self._prepare(self._config.spaces)
         for error in unopened.values():
-            if isinstance(error, LogUnavailable):
-                for room in rooms.values():
-                    room.close()
+            if isinstance(error, JournalUnavailable):
                 raise error
         self._note(unopened)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
@@ -73,12 +78,13 @@ class Node:
         self._stack.callback(sending.cancel)
         forgetting = self.spawn(self._forget())
         self._stack.callback(forgetting.cancel)
-        self._take(rooms)
+        self.rooms.update(rooms)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._turns.settled()
         for room in self.rooms.values():
             room.close()
         if self._post.unsent:
@@ -88,7 +94,7 @@ class Node:
     # What a room needs of the world.
 
     def connection_url(self, space: str) -> str:
-        return f"{self._base_url}/ws?space={space}"
+        return f"{self._base_url}/ws?space={quote(space)}"
 
     def sends_mail(self) -> bool:
         return self._config.smtp is not None
@@ -106,31 +112,42 @@ class Node:
 
     def reconfigure(self, config: Config, base_url: str) -> None:
         """Take over new rules; connections stay. New spaces open, and those that failed open anew, from their log;
-        one that is gone closes for those in it. A room that cannot take its rules fails by itself: the others have
-        theirs.
+        one that is gone closes for those in it. While a commit is under way, it waits for that.
         """
+        if self._turns.is_committing:
+            self.spawn(self._reconfigure_later(config, base_url))
+            return
         wanted = {n: it for n, it in config.spaces.items() if n in self.failed or n not in self.rooms}
         fresh, unopened = self._prepare(wanted)
-        self.failed = {}
+        self.failed, self._logged = {}, ""
         self._note(unopened)
         self._config = config
         self._base_url = base_url
         for name, room in tuple(self.rooms.items()):
             if name not in config.spaces:
                 del self.rooms[name]
-                _see_out(room, CloseCode.NO_SUCH_SPACE, "the space is no longer served here")
+                _disconnect_all(room, CloseCode.NO_SUCH_SPACE, "the space is no longer served here")
                 room.close()
             elif name not in wanted:
-                self._configure(room, config.spaces[name])
-        self._take(fresh)
+                room.configure(_rules(config.spaces[name]), config.spaces[name].limits)
+        self.rooms.update(fresh)
 
-    def dismiss(self, code: CloseCode, reason: str) -> None:
+    async def _reconfigure_later(self, config: Config, base_url: str) -> None:
+        await self._turns.committed()
+        if not self.stopping:
+            self.reconfigure(config, base_url)
+
+    def begin_shutdown(self, code: CloseCode, reason: str) -> None:
         """Say goodbye to everyone; who is on the way in does not get in."""
         self.stopping = True
         for room in self.rooms.values():
-            room.dismissed = True
-            room.news.set()  # who waits for something new need not wait longer
-            _see_out(room, code, reason)
+            room.begin_shutdown()
+            _disconnect_all(room, code, reason)
+
+    def stop_all(self, error: JournalUnavailable) -> None:
+        """The journal is gone: every space stops."""
+        for room in tuple(self.rooms.values()):
+            self._failed(room, error)
 
     async def mailed(self) -> None:
         """Return when every invitation was sent, or could not be."""
@@ -142,26 +159,18 @@ class Node:
         unopened: dict[str, Exception] = {}
         for name, space in spaces.items():
             try:
-                rooms[name] = self._open_room(_rules(space), space.limits, self)
+                rooms[name] = self._open_room(_rules(space), space.limits, self._turns, self)
             except Exception as error:
                 unopened[name] = error
         return rooms, unopened
 
     def _note(self, unopened: Mapping[str, Exception]) -> None:
         for name, error in unopened.items():
-            _logger.error("space not opened", extra={"space": name}, exc_info=error)
-            self.failed[name] = type(error).__name__
-
-    def _take(self, rooms: Mapping[str, Room]) -> None:
-        for name, room in rooms.items():
-            self.rooms[name] = room
-            self.spawn(self._run(room))
-
-    def _configure(self, room: Room, space: SpaceConfig) -> None:
-        try:
-            room.configure(_rules(space), space.limits)
-        except LogUnavailable as error:
-            self._failed(room, error)
+            if isinstance(error, JournalUnavailable):
+                _logger.error("space not opened: %s", error, extra={"space": name})
+            else:
+                _logger.error("space not opened", extra={"space": name}, exc_info=error)
+            self.failed[name] = _summary(error)
 
     async def _forget(self) -> None:
         """All rooms let go of what need not be kept, one after the other, so that each has its turn in a round."""
@@ -176,27 +185,25 @@ class Node:
                 except Exception as error:
                     self._failed(room, error)
 
-    async def _run(self, room: Room) -> None:
-        try:
-            await room.run()
-        except Exception as error:
-            self._failed(room, error)
-        finally:
-            await room.wind_up()
-
-    def _failed(self, room: Room, error: Exception) -> None:
-        """A broken log or a bug of ours: this space stops rather than guess its way on; the others go on."""
-        _logger.error("space stopped", extra={"space": room.id}, exc_info=error)
+    def _failed(self, room: TurnTaker, error: Exception) -> None:
+        """A broken journal or a bug of ours: this space stops rather than guess its way on; the others go on."""
+        assert isinstance(room, Room), f"a turn of {room}"
+        if room.is_closed:
+            return
+        if not isinstance(error, JournalUnavailable):
+            _logger.error("space stopped", extra={"space": room.id}, exc_info=error)
+        elif str(error) != self._logged:  # one line for all spaces that it stops
+            self._logged = str(error)
+            _logger.error("space stopped: %s", error, extra={"space": room.id})
         if self.rooms.get(room.id) is room:
-            self.failed[room.id] = type(error).__name__
-        _see_out(room, CloseCode.UNAVAILABLE, "the space is not available now")
+            self.failed[room.id] = _summary(error)
         room.close()
+        _disconnect_all(room, CloseCode.UNAVAILABLE, "the space is not available now")
 
 
-def _see_out(room: Room, code: CloseCode, reason: str) -> None:
-    room.inbox.empty()  # what they said before they were told to go
-    for guest in tuple(room.guests.values()):
-        guest.close(code, reason)
+def _disconnect_all(room: Room, code: CloseCode, reason: str) -> None:
+    for connection in tuple(room.connections.values()):
+        connection.close(code, reason)
 
 
 def _rules(space: SpaceConfig) -> Rules:
@@ -210,7 +217,12 @@ def _rules(space: SpaceConfig) -> Rules:
         delivery=space.delivery.value,
         announce_violations=space.announce_violations,
         streams_max=space.limits.streams_per_space,
+        streams_each_max=space.limits.streams_per_participant,
     )
+
+
+def _summary(error: Exception) -> str:
+    return error.summary if isinstance(error, JournalUnavailable) else "an internal error; see the log"
 
 
 async def _guarded(coroutine: Coroutine[Any, Any, None]) -> None:

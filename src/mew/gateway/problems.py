@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from mew.log.base import LogUnavailable
+from mew.journal.port import JournalUnavailable
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.space import Refused, Space
 
-from . import answers
 from .guard import Denied
+from .room import replies
 
 __all__ = ["HEADERS", "PROBLEM_TYPE", "STATUS", "problem", "problems", "refusal"]
 
@@ -38,13 +38,13 @@ STATUS: Final[Mapping[Refusal, int]] = {
     Refusal.GRANT_EXCEEDS_OWN: 403,
     Refusal.NOT_PROPOSER: 403,
     Refusal.NOT_STREAM_OWNER: 403,
-    Refusal.NOT_STREAM_WRITER: 403,
+    Refusal.UNAUTHORIZED_STREAM_WRITE: 403,
     Refusal.NOT_A_MEMBER: 403,
     Refusal.UNKNOWN_PARTICIPANT: 404,
     Refusal.UNKNOWN_GRANT: 404,
     Refusal.UNKNOWN_STREAM: 404,
     Refusal.DUPLICATE_ID: 409,
-    Refusal.PARTICIPANT_EXISTS: 409,
+    Refusal.ALREADY_EXISTS: 409,
     Refusal.PAUSED: 409,
     Refusal.SHUT_DOWN: 409,
     Refusal.LIMIT_REACHED: 409,
@@ -105,7 +105,7 @@ def problem(
 
 def refusal(who: ParticipantId, space: Space, refused: Refused, kind: str) -> web.Response:
     """A refused envelope: what `system/error` says over WebSocket."""
-    said = answers.problem(who, space, refused, kind)
+    said = replies.problem(who, space, refused, kind)
     error, detail = said.pop("error"), said.pop("message")
     return problem(STATUS[refused.refusal], error, detail, **said)
 
@@ -118,7 +118,7 @@ def _of(error: Exception) -> web.Response:
     match error:
         case Denied():
             return problem(error.status, error.code, str(error), **_retry(error.retry_after_s))
-        case LogUnavailable():
+        case JournalUnavailable():
             detail = "the space is not available now; an envelope just sent may or may not have been accepted"
             return problem(503, Refusal.UNAVAILABLE, detail, **_retry(_RETRY_UNAVAILABLE_S))
         case web.HTTPException():

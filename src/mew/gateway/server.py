@@ -16,26 +16,27 @@ from typing import Final
 
 from aiohttp import web
 
-from mew.log.base import LogUnavailable
-from mew.log.retention import KEEP_ALL
+from mew.journal.port import JournalStorage, JournalUnavailable
+from mew.journal.retention import KEEP_ALL
 from mew.protocol.errors import CloseCode, Refusal
 
-from .auth import Authenticator, Chain, StaticTokens
+from .answers import Answers
+from .auth import StaticTokens
 from .config import load_config
 from .config_node import ConfigError
 from .config_server import is_loopback
 from .guard import Admission, Denied, Guard
 from .http import HttpDoor, problems
 from .jwt import JwtVerifier
-from .keeping import Keeping
 from .lobby import Lobby
 from .node import Node, OpenRoom
-from .room import Room
+from .room.room import Room
 from .sessions import Sessions, sessions_path
 from .settings import Config, JournalConfig, ServerConfig
-from .socket import SocketDoor
+from .storage import Storage
 from .tokens import load_tokens
 from .trace import Trace
+from .websocket.door import SocketDoor
 
 __all__ = ["Gateway", "serve"]
 
@@ -54,7 +55,7 @@ class Gateway:
     """A running gateway. An async context: inside it the gateway serves.
 
     `host` and `port` go before those of the file, and `ephemeral` before its journal: nothing is kept (§2.2).
-    `open_room` and `now` are for rooms of another kind, where it may be another time.
+    `open_room`, `journals` and `now` are for rooms of another kind, where it may be another time.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Gateway:
         port: int | None = None,
         ephemeral: bool = False,
         open_room: OpenRoom | None = None,
+        journals: JournalStorage | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self._config = config
@@ -76,11 +78,12 @@ class Gateway:
         self._port = config.server.port if port is None else port
         self._ephemeral = ephemeral
         self._open_room = open_room
+        self._journals = journals
         self._now = now
         self._stack = AsyncExitStack()
         self._jwt: JwtVerifier | None = None
         self._node: Node
-        self._kept: Keeping | None = None
+        self._storage: Storage
         self._guard: _Doorkeeper
         self._lobby: Lobby
         self._sockets: SocketDoor
@@ -99,8 +102,8 @@ class Gateway:
         _logger.info("stopping")
         try:
             self._server.close()  # nobody new is let in while the others are seen out
-            self._sockets.dismiss(CloseCode.SHUTDOWN, _GOODBYE)
-            self._node.dismiss(CloseCode.SHUTDOWN, _GOODBYE)
+            self._sockets.begin_shutdown(CloseCode.SHUTDOWN, _GOODBYE)
+            self._node.begin_shutdown(CloseCode.SHUTDOWN, _GOODBYE)
             async with asyncio.timeout(self._config.server.shutdown_grace_s):
                 await self._lobby.quiet()
                 await self._sockets.quiet()
@@ -108,8 +111,8 @@ class Gateway:
         except TimeoutError:
             _logger.info("not all was done in 'shutdown_grace_s'")
         finally:
-            self._lobby.cut_off()
-            self._sockets.cut_off()
+            self._lobby.abort_all()
+            self._sockets.abort_all()
             await self._stack.aclose()
 
     def reload(self) -> None:
@@ -129,11 +132,10 @@ class Gateway:
         self._config = config
         self._jwt = verifier
         self._guard.configured = configured
-        self._guard.authenticator = _authenticator(configured, verifier)
+        self._guard.authenticator = verifier
         self._guard.server = self._listening(config)
         self.url = _url(self._guard.server, config)
-        if self._kept is not None:
-            self._kept.heed(config.journal)
+        self._storage.heed(config.journal)
         self._node.reconfigure(config, _as_ws(self.url))
         _logger.info("configuration reloaded", extra={"file": str(config.file)})
         _log_notes(config)
@@ -169,10 +171,17 @@ class Gateway:
         server = self._listening(config)
         self.url = _url(server, config)
         try:
-            open_room = self._open_room or self._keeping(stack, trace).open_room
-            node = Node(config, _as_ws(self.url), open_room, now=self._now)
+            journal = None if self._ephemeral or self._open_room is not None else config.journal
+            self._storage = Storage(journal, trace, self._now)
+            stack.callback(self._storage.close)
+            open_room = self._open_room or self._storage.open_room
+            journals = self._journals or self._storage.journals
+            node = Node(config, _as_ws(self.url), journals, open_room, now=self._now)
+            node.disk = self._storage.disk
             self._node = await stack.enter_async_context(node)
-        except LogUnavailable as error:
+            stack.callback(self._node.spawn(self._storage.keep_index()).cancel)
+            stack.callback(self._node.spawn(self._storage.watch(self._node.stop_all)).cancel)
+        except JournalUnavailable as error:
             raise ConfigError(str(error)) from error
         self._lobby = Lobby(
             patience_s=lambda: self._guard.server.join_timeout_s,
@@ -190,12 +199,6 @@ class Gateway:
         passing = self._ephemeral or self._open_room is not None
         return Sessions(None if passing else sessions_path(self._config.state_dir), self._node.now)
 
-    def _keeping(self, stack: AsyncExitStack, trace: Trace | None) -> Keeping:
-        keeping = Keeping(None if self._ephemeral else self._config.journal, trace, self._now)
-        stack.callback(keeping.close)
-        self._kept = keeping
-        return keeping
-
     async def _listen(self, stack: AsyncExitStack, listener: socket.socket) -> None:
         runner = web.AppRunner(self._app(self._sockets), shutdown_timeout=_CUT_OFF_S)
         await runner.setup()
@@ -212,12 +215,13 @@ class Gateway:
         stack.callback(self._server.close)
 
     def _app(self, socket_door: SocketDoor) -> web.Application:
-        http_door = HttpDoor(self._guard, self._node)
+        answers = Answers()
+        http_door = HttpDoor(self._guard, self._node, answers)
 
         @web.middleware
         async def counted(request: web.Request, handler: _Handler) -> web.StreamResponse:
             with self._lobby.serving(request.protocol):
-                return await handler(request)
+                return await answers.send(request, handler)
 
         @web.middleware
         async def upgrades(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -225,6 +229,10 @@ class Gateway:
                 raise _stopping()
             if "websocket" in request.headers.get("Upgrade", "").lower():
                 return await socket_door.handle(request)
+            if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+                raise Denied(
+                    415, "unsupported_encoding", "send the body as it is, without 'Content-Encoding'"
+                )
             return await handler(request)
 
         app = web.Application(middlewares=[counted, problems, upgrades])
@@ -248,8 +256,7 @@ class _Doorkeeper(Guard):
         server: ServerConfig,
         sessions: Sessions,
     ) -> None:
-        authenticator = _authenticator(configured, verifier)
-        super().__init__(node.rooms, authenticator, server, configured=configured, sessions=sessions)
+        super().__init__(node.rooms, server, configured=configured, sessions=sessions, authenticator=verifier)
         self._node = node
         self._lobby = lobby
 
@@ -260,22 +267,22 @@ class _Doorkeeper(Guard):
 
     async def admit(self, request: web.BaseRequest, token: str | None, space: str | None) -> Admission:
         admission = await super().admit(request, token, space)
-        self._welcome(request)
+        self._welcome(request, admission)
         return admission
 
     async def admit_anywhere(self, request: web.BaseRequest, token: str | None) -> list[Admission]:
         admissions = await super().admit_anywhere(request, token)
-        self._welcome(request)
+        self._welcome(request, admissions[0])
         return admissions
 
     def is_proxy(self, address: str) -> bool:
         """Whether others stand behind it: one that we trust, or any on this machine."""
         return is_loopback(address) or self._is_trusted(address)
 
-    def _welcome(self, request: web.BaseRequest) -> None:
+    def _welcome(self, request: web.BaseRequest, admission: Admission) -> None:
         if self._node.stopping:  # it may have begun while the token was looked at
             raise _stopping()
-        self._lobby.known(request.protocol)
+        self._lobby.known(request.protocol, (admission.room.id, admission.who))
 
 
 async def serve(
@@ -314,10 +321,6 @@ def _verifier(config: Config) -> JwtVerifier | None:
     return None if config.jwt is None else JwtVerifier(config.jwt)
 
 
-def _authenticator(configured: StaticTokens, verifier: JwtVerifier | None) -> Authenticator:
-    return configured if verifier is None else Chain(configured, verifier)
-
-
 def _configured(config: Config, environ: Mapping[str, str]) -> StaticTokens:
     tokens = load_tokens(config, environ)
     for path in tokens.made:
@@ -329,7 +332,7 @@ def _configured(config: Config, environ: Mapping[str, str]) -> StaticTokens:
 
 def _opened_once(config: Config) -> JournalConfig | None:
     """What of the journal cannot be changed while it is open."""
-    return None if config.journal is None else replace(config.journal, keep=KEEP_ALL)
+    return None if config.journal is None else replace(config.journal, keep=KEEP_ALL, warn_bytes=0)
 
 
 def _log_notes(config: Config) -> None:

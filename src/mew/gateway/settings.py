@@ -8,14 +8,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from mew.log.base import Keep
-from mew.log.database import Durability
+from mew.journal.database import Durability
+from mew.journal.port import RetentionPolicy
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
 from .config_node import Node
 
 __all__ = [
+    "WARN_BYTES",
     "Config",
     "Delivery",
     "JournalConfig",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _MIB: Final = 1 << 20
+WARN_BYTES: Final = 10 << 30
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -54,15 +56,18 @@ class SmtpSecurity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of one space; rates and the outbox are a connection's."""
+    """The bounds of one space; the rate of envelopes and the outbox are a connection's, bytes a participant's."""
 
     envelope_bytes: int = _MIB
     frame_bytes: int = 4 * _MIB
     envelopes_per_second: int = 200
     burst: int = 400
+    bytes_per_second: int = 8 * _MIB
+    bytes_burst: int = 32 * _MIB
     connections_per_space: int = 1024
     connections_per_participant: int = 32
     streams_per_space: int = 256
+    streams_per_participant: int = 32
     outbox_bytes: int = 8 * _MIB
     history_envelopes: int = 10_000
     history_bytes: int = 64 * _MIB
@@ -83,7 +88,10 @@ class ParticipantConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceConfig:
-    """One space. `launch` has the keys for tools that start and show it, as written."""
+    """One space. `launch` has the keys for tools that start and show it, as written.
+
+    `unattended_approvals`: whether `mew approve --yes` may approve without asking a person.
+    """
 
     id: str
     name: str
@@ -93,6 +101,7 @@ class SpaceConfig:
     baseline: tuple[Capability, ...] = ()
     delivery: Delivery = Delivery.EVERYONE
     announce_violations: bool = False
+    unattended_approvals: bool = False
     limits: Limits = field(default_factory=Limits)
     launch: Mapping[str, Node] = field(default_factory=_nothing, repr=False, compare=False)
 
@@ -156,12 +165,13 @@ class JwtConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalConfig:
-    """Where what happens is kept, what it survives, and for how long."""
+    """Where what happens is kept, what it survives, for how long, and from which size on a warning is due."""
 
     folder: Path
     fsync: Durability = Durability.PROCESS
     sign_key: Path | None = None
-    keep: Keep = field(default_factory=Keep)
+    keep: RetentionPolicy = field(default_factory=RetentionPolicy)
+    warn_bytes: int = WARN_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

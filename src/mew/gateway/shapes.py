@@ -8,12 +8,13 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from mew.proposals.record import ProposalStatus
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import InvalidCapability
 
-from .pages import Query
-from .proposals import Proposal, Status
+from .history.query import HistoryQuery
+from .proposals import ListedProposal
 from .roster import ParticipantShown
 
 __all__ = [
@@ -81,8 +82,8 @@ class MessagesQuery(SpaceQuery, frozen=True):
         float, Meta(ge=0, le=WAIT_S_MAX, description="Where there is nothing, wait so long for something.")
     ] = 0
 
-    def asked_by(self, who: ParticipantId) -> Query:
-        return Query(who=who, after=_given(self.after), since=_given(self.since), limit=self.limit)
+    def asked_by(self, who: ParticipantId) -> HistoryQuery:
+        return HistoryQuery(who=who, after=_given(self.after), since=_given(self.since), limit=self.limit)
 
 
 class EnvelopesQuery(_Query, frozen=True):
@@ -110,9 +111,9 @@ class EnvelopesQuery(_Query, frozen=True):
     order: Annotated[Literal["asc", "desc"], Meta(description="`asc`: oldest first.")] = "asc"
     limit: _Limit = 100
 
-    def asked_by(self, who: ParticipantId) -> Query:
+    def asked_by(self, who: ParticipantId) -> HistoryQuery:
         """Raises `InvalidQuery` where the kind is no pattern."""
-        return Query(
+        return HistoryQuery(
             who=who,
             after=_given(self.after),
             before=_given(self.before),
@@ -127,7 +128,10 @@ class EnvelopesQuery(_Query, frozen=True):
 
 
 class ProposalsQuery(_Query, frozen=True):
-    status: Annotated[Status, Meta(description="Only those that stand so.")] | UnsetType = UNSET
+    status: (
+        Annotated[ProposalStatus, Meta(description="Only these; `open`: what a reviewer can still decide.")]
+        | UnsetType
+    ) = UNSET
     before: Annotated[_Id, Meta(description="Proposed before the proposal with this id.")] | UnsetType = UNSET
     limit: Annotated[
         int, Meta(ge=1, le=1000, description="The newest so many; fewer where they are large.")
@@ -141,12 +145,13 @@ class LinkQuery(_Query, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """`timestamp` is the gateway's; `reply`: what the gateway itself answered, where it did."""
+    """`timestamp` is the gateway's; `reply`: what the gateway itself answered, if it did; `token`: of an invitation."""
 
     id: str
     status: Literal["accepted"]
     timestamp: datetime
     reply: _Shown | UnsetType = UNSET
+    token: str | UnsetType = UNSET
 
 
 class MessagesPage(Struct, frozen=True):
@@ -176,7 +181,7 @@ class Participants(Struct, frozen=True):
 class Proposals(Struct, frozen=True):
     """`next` goes into `before` for older ones; null: there are no more. Not `complete`: some may be gone."""
 
-    proposals: list[Proposal]
+    proposals: list[ListedProposal]
     next: str | None
     complete: bool
 
@@ -223,9 +228,12 @@ class Health(Struct, frozen=True):
     version: str
 
 
-class Ready(Struct, frozen=True):
+class Ready(Struct, frozen=True, omit_defaults=True):
+    """`warnings`: what needs an operator soon, a sentence each; left out if there is nothing."""
+
     status: Literal["ready"]
     spaces: int
+    warnings: tuple[str, ...] = ()
 
 
 class Problem(Struct, frozen=True):

@@ -38,7 +38,6 @@ class SignIn:
         Raises:
             Denied: the code was used before, is too old or never was one, or who asked for it is out.
         """
-        self._guard.check_attempts(request)
         link = self._links.take(code)
         if link is None or not self._is_good(link):
             message = "this link was used before, is too old, or never was one; ask for another"

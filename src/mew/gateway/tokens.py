@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from mew.journal.files import file_name
 from mew.protocol.envelope import ParticipantId
 
 from .config_node import ConfigError
@@ -66,7 +67,7 @@ class Tokens:
 def token_path(config: Config, space: str, participant: str) -> Path:
     """The file for a participant's token, there or not; with `spaces` each space has a folder of its own."""
     folder = config.state_dir / "tokens"
-    return (folder / space if config.tokens_by_space else folder) / f"{participant}.token"
+    return (folder / file_name(space) if config.tokens_by_space else folder) / f"{participant}.token"
 
 
 def token_variable(participant: str) -> str:

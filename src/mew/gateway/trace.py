@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mew.protocol.envelope import Envelope, ParticipantId
+from mew.protocol.envelope import ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.json import encode_json
-from mew.space import Refused
+from mew.space import Audiences, Refused
 
 __all__ = ["Trace"]
 
@@ -33,15 +35,21 @@ class Trace:
         self._lines: list[bytes] = []
         self._ended = False
 
-    def received(self, space: str, envelope: Envelope) -> None:
-        self._write("received", space, **_header(envelope))
+    def received(self, space: str, envelopes: Envelopes) -> None:
+        for place in range(len(envelopes)):
+            self._write("received", space, **_header(envelopes, place))
 
     def refused(self, space: str, who: ParticipantId, envelope_id: str, kind: str, refused: Refused) -> None:
         lacked = {} if refused.lacked is None else {"lacked": refused.lacked}
         self._write("refused", space, id=envelope_id, sender=who, kind=kind, error=refused.refusal, **lacked)
 
-    def delivered(self, space: str, envelope: Envelope, to: list[ParticipantId]) -> None:
-        self._write("delivered", space, delivered_to=to, **_header(envelope))
+    def delivered(
+        self, space: str, envelopes: Envelopes, only: Audiences | None, members: Collection[ParticipantId]
+    ) -> None:
+        for place in range(len(envelopes)):
+            audience = None if only is None else only[place]
+            to = [who for who in members if audience is None or who in audience]
+            self._write("delivered", space, delivered_to=to, **_header(envelopes, place))
 
     def close(self) -> None:
         self._flush()
@@ -72,11 +80,11 @@ class Trace:
             self._file.close()
 
 
-def _header(envelope: Envelope) -> dict[str, Any]:
+def _header(envelopes: Envelopes, place: int) -> dict[str, Any]:
     return {
-        "id": envelope.id,
-        "sender": envelope.sender,
-        "to": envelope.to,
-        "kind": envelope.kind,
-        "correlation_id": envelope.correlation_id,
+        "id": envelopes.ids[place],
+        "sender": envelopes.senders[place],
+        "to": envelopes.to[place],
+        "kind": envelopes.kinds[place],
+        "correlation_id": envelopes.correlation_ids[place],
     }

@@ -108,7 +108,7 @@ class Host:
             try:
                 answer = await self._ask("space/invite", payload)
             except Refused as refused:
-                if refused.code != Refusal.PARTICIPANT_EXISTS:
+                if refused.code != Refusal.ALREADY_EXISTS:
                     raise
                 continue
             token = answer.get("payload", {}).get("token")

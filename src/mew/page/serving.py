@@ -36,8 +36,8 @@ _HEADERS: Final[Mapping[str, str]] = {
 _ASK_AGAIN: Final = "no-cache"
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a file that changes gets another name
 _NOT_BUILT: Final = """\
-The page of this gateway was not built. Where the source is: make web, then start the gateway again.
-Everything else works: see /openapi.json, or type 'mew --help'.
+The page of this gateway has not been built. In the source tree, run 'make web' and restart the gateway.
+Everything else works: see /openapi.json or run 'mew --help'.
 """
 
 

@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from mew.compiled import is_plain
+from mew.speedups import compiled_if_possible
 
 from .envelope import PROTOCOL, Envelope, EnvelopeId
 from .errors import ProtocolError, Refusal
 from .json import NESTING_MAX, NOT_JSON, TOO_DEEP, delimiters, readable
 
-__all__ = ["decode", "encode", "envelope_id_in", "fields_in", "repeats_a_field"]
+__all__ = ["decode", "encode", "envelope_id_in", "fields_in", "is_plain", "repeats_a_field"]
 
 
 def decode(received: bytes) -> Envelope:
@@ -27,7 +27,7 @@ def decode(received: bytes) -> Envelope:
     Raises:
         ProtocolError: not one well-formed MEW v0.4 envelope, with what is wrong and where.
     """
-    is_sure = is_plain is not None and is_plain(received)
+    is_sure = is_plain(received)
     try:
         if not is_sure and not received.isascii():
             received.decode()  # msgspec does not look inside the strings it skips
@@ -46,12 +46,24 @@ def decode(received: bytes) -> Envelope:
     return envelope
 
 
+@compiled_if_possible
+def is_plain(received: bytes, /) -> bool:
+    """Whether this is an envelope that can be read in one way only; False also if that takes a closer look."""
+    return False
+
+
 def encode(envelope: Envelope) -> bytes:
     return _encoder.encode(envelope)
 
 
 def envelope_id_in(received: bytes) -> EnvelopeId | None:
-    """The id of an envelope that does not decode, so that its refusal can name it; None where there is none."""
+    """The id of an envelope that does not decode, so that its refusal can name it; None where there is none.
+
+    Of a large one only the beginning is searched: to refuse it must not cost what accepting it would.
+    """
+    if len(received) > _LARGE_BYTES:
+        near = _ID_NEAR.search(received, 0, _NEAR_BYTES)
+        received = b"{" + near[0] + b"}" if near is not None else b""
     try:
         found = msgspec.json.decode(received, type=_OnlyId).id
     except NOT_JSON:
@@ -83,6 +95,9 @@ class _OnlyId(msgspec.Struct):
 _envelopes = msgspec.json.Decoder(Envelope)
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _encoder = msgspec.json.Encoder()
+_LARGE_BYTES: Final = 16_384
+_NEAR_BYTES: Final = 1_024
+_ID_NEAR: Final = re.compile(rb'"id"\s*:\s*"[^"\\]*(?:\\.[^"\\]*)*"')
 _OPEN_BRACE: Final = ord("{")
 _LEAP_SECOND: Final = re.compile(rb'("[^"]*:[0-9]{2}):60(?:\.[0-9]+)?([^0-9"][^"]*")')
 _DAY: Final = timedelta(days=1)

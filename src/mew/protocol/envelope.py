@@ -1,6 +1,7 @@
 """The envelope (§3): the header every kind shares, its payload left as the bytes that came."""
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Final, NewType, TypeVar
 
@@ -18,6 +19,8 @@ __all__ = [
     "EnvelopeId",
     "ParticipantId",
     "is_participant_id",
+    "is_reserved_id",
+    "similar_id",
 ]
 
 ParticipantId = NewType("ParticipantId", str)
@@ -31,6 +34,7 @@ Payload = TypeVar("Payload")
 
 _PARTICIPANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}", re.ASCII)
 _RESERVED = frozenset({"system", "gateway"})
+_LOOK_ALIKES = str.maketrans({"I": "l", "1": "l", "0": "o"})
 
 # The space remembers the ids of 65,536 envelopes: unbounded ones would be a way to fill its memory.
 _ID_CHARS_MAX: Final = 256
@@ -78,4 +82,21 @@ class Envelope(
 
 def is_participant_id(name: str) -> bool:
     """Whether a participant may carry this id: the gateway's own names are not to be had."""
-    return _PARTICIPANT_ID.fullmatch(name) is not None and name not in _RESERVED
+    return _PARTICIPANT_ID.fullmatch(name) is not None and not is_reserved_id(name)
+
+
+def is_reserved_id(name: str) -> bool:
+    """Whether this is one of the gateway's own names (design §3.10)."""
+    return name in _RESERVED or ":" in name
+
+
+def similar_id(name: str, others: Iterable[str]) -> str | None:
+    """Return the first of `others`, other than `name` itself, that a person could take for it; None: there is none.
+
+    Such ids differ only in case, or in characters that look alike in many fonts: `0` and `O`; `1`, `l` and `I`.
+    """
+    folded, drawn = name.lower(), name.translate(_LOOK_ALIKES).lower()
+    for other in others:
+        if other != name and (other.lower() == folded or other.translate(_LOOK_ALIKES).lower() == drawn):
+            return other
+    return None

@@ -1,8 +1,12 @@
 """What can be wrong: bad bytes (ProtocolError), a rule that says no (Refusal), why a connection ends (CloseCode)."""
 
 from enum import IntEnum, StrEnum
+from typing import Final
 
-__all__ = ["CloseCode", "InvalidCapability", "ProtocolError", "Refusal"]
+__all__ = ["FRAMES_DROPPED", "CloseCode", "InvalidCapability", "ProtocolError", "Refusal"]
+
+FRAMES_DROPPED: Final = "frames_dropped"
+"""The code of a `system/error` that refuses nothing: the receiver read a stream too slowly, and lost frames of it."""
 
 
 class Refusal(StrEnum):
@@ -22,13 +26,13 @@ class Refusal(StrEnum):
     GRANT_EXCEEDS_OWN = "grant_exceeds_own"
     UNKNOWN_PARTICIPANT = "unknown_participant"
     UNKNOWN_GRANT = "unknown_grant"
-    PARTICIPANT_EXISTS = "participant_exists"
+    ALREADY_EXISTS = "already_exists"
     PAUSED = "paused"
     SHUT_DOWN = "shut_down"
     NOT_PROPOSER = "not_proposer"
     UNKNOWN_STREAM = "unknown_stream"
     NOT_STREAM_OWNER = "not_stream_owner"
-    NOT_STREAM_WRITER = "not_stream_writer"
+    UNAUTHORIZED_STREAM_WRITE = "unauthorized_stream_write"
     LIMIT_REACHED = "limit_reached"
     NOT_A_MEMBER = "not_a_member"
     UNAVAILABLE = "unavailable"

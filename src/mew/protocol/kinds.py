@@ -25,6 +25,7 @@ __all__ = [
     "Kick",
     "Kind",
     "McpProposal",
+    "McpReject",
     "McpRequest",
     "McpResponse",
     "Member",
@@ -47,9 +48,11 @@ __all__ = [
     "StreamWriter",
     "StreamWriters",
     "Welcome",
+    "is_talk",
 ]
 
 RESERVED_PREFIX: Final = "system/"
+_INDEXED_PREFIXES: Final = ("mcp/", "capability/", "space/", "participant/", "stream/")
 
 Seconds = Annotated[float, Meta(ge=0, le=10 * 366 * 86_400)]
 Moment = Annotated[datetime, Meta(tz=True)]
@@ -120,12 +123,26 @@ class Nothing(_Payload, frozen=True):
 
 # MCP (§3.1 to §3.3): JSON-RPC as MCP has it.
 class McpRequest(_Payload, frozen=True):
-    """An MCP request, or a notification when it has no `id`."""
+    """An MCP request, or a notification if it has no `id` and its method begins with `notifications/`.
+
+    `via` (ours): the surface on which somebody approved the proposal that it carries out.
+    """
 
     method: str
     jsonrpc: Literal["2.0"] | UnsetType = UNSET
     id: str | int | UnsetType = UNSET
     params: dict[str, Any] | UnsetType = UNSET
+    via: Text = UNSET
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether nobody answers it. A request may leave out its `id`: envelopes correlate answers (§3.1.2)."""
+        return self.id is UNSET and self.method.startswith("notifications/")
+
+    def response(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """The payload that answers it with a `result` or `error`; it has an `id` if the request has one."""
+        request_id = {} if self.id is UNSET else {"id": self.id}
+        return {"jsonrpc": "2.0", **request_id, **outcome}
 
 
 class JsonRpcError(_Payload, frozen=True):
@@ -144,10 +161,22 @@ class McpResponse(_Payload, frozen=True):
 
 
 class McpProposal(_Payload, frozen=True):
-    """An MCP request that somebody else may make (§3.2)."""
+    """An MCP request that somebody else may make (§3.2).
+
+    `why` and `expires_at` (ours): what it is for, and when nobody may approve it any more.
+    """
 
     method: str
     params: dict[str, Any] | UnsetType = UNSET
+    why: Text = UNSET
+    expires_at: Text = UNSET
+
+
+class McpReject(_Payload, frozen=True):
+    """`reason`: one of the codes of §3.3.3, or any other string; `message` (ours): the same in words."""
+
+    reason: Text = UNSET
+    message: Text = UNSET
 
 
 class Reason(_Payload, frozen=True):
@@ -256,7 +285,7 @@ class CompactDone(_Payload, frozen=True):
 class StreamRequest(_Payload, frozen=True):
     """All other fields are kept too, and shown in `active_streams`."""
 
-    direction: Literal["upload", "download"]
+    direction: Literal["upload", "download"] = "upload"
     expected_size_bytes: Count | UnsetType = UNSET
     description: Text = UNSET
     target: Id | Annotated[list[Id], Meta(min_length=1, max_length=256)] | UnsetType = UNSET
@@ -356,7 +385,7 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.MCP_RESPONSE: McpResponse,
     Kind.MCP_PROPOSAL: McpProposal,
     Kind.MCP_WITHDRAW: Reason,
-    Kind.MCP_REJECT: Reason,
+    Kind.MCP_REJECT: McpReject,
     Kind.REASONING_START: Reasoning,
     Kind.REASONING_THOUGHT: Reasoning,
     Kind.REASONING_CONCLUSION: Reasoning,
@@ -394,3 +423,8 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.WELCOME: Welcome,
     Kind.ERROR: Problem,
 }
+
+
+def is_talk(kind: str) -> bool:
+    """Whether envelopes of this kind are only talk, of which the audit record has no line: chat, reasoning, status."""
+    return not kind.startswith(_INDEXED_PREFIXES) or kind == Kind.STATUS

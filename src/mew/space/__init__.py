@@ -4,17 +4,18 @@
 - `decisions`  what may come out
 - `state`      the space as data; snapshot and restore
 - `stored`     how both are written down
-- `space`      `Space.apply`: the one way in
+- `space`      `Space.judge` and `Space.apply`: the one way in
 - `holdings`   what each participant holds: configuration, invitation, grants, less what was revoked
 - `presence`, `grants`, `members`, `pauses`, `streams`, `proposals`   the rules, one concern each
 
 No clock, no socket, no randomness: the same entries give the same space.
 """
 
-from .decisions import Answer, Decision, Deliver, Disconnect, Invite, Refuse, Refused, WakeAt
+from .decisions import Answer, Audiences, Decision, Deliver, Disconnect, Invite, Refuse, Refused, WakeAt
 from .entries import (
+    NEVER_JUDGED,
     Configured,
-    Connection,
+    ConnectionId,
     Entry,
     Event,
     Identified,
@@ -22,15 +23,18 @@ from .entries import (
     Left,
     Rules,
     Sent,
+    Submission,
     TimePassed,
     Violated,
 )
-from .space import Space
+from .space import Judgement, Space
 
 __all__ = [
+    "NEVER_JUDGED",
     "Answer",
+    "Audiences",
     "Configured",
-    "Connection",
+    "ConnectionId",
     "Decision",
     "Deliver",
     "Disconnect",
@@ -39,12 +43,14 @@ __all__ = [
     "Identified",
     "Invite",
     "Joined",
+    "Judgement",
     "Left",
     "Refuse",
     "Refused",
     "Rules",
     "Sent",
     "Space",
+    "Submission",
     "TimePassed",
     "Violated",
     "WakeAt",

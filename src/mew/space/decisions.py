@@ -6,19 +6,36 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import CloseCode, Refusal
 
-from .entries import Connection
+from .entries import ConnectionId
 
-__all__ = ["Answer", "Decision", "Deliver", "Disconnect", "Invite", "Refuse", "Refused", "WakeAt"]
+__all__ = [
+    "Answer",
+    "Audiences",
+    "Decision",
+    "Deliver",
+    "Disconnect",
+    "Invite",
+    "Refuse",
+    "Refused",
+    "WakeAt",
+]
+
+Audiences: TypeAlias = tuple[tuple[ParticipantId, ...] | None, ...]
 
 
 class Deliver(Struct, frozen=True, gc=False):
-    """Show an envelope to everyone, or only to `only`. `raw` is empty for one the gateway made."""
+    """Deliver envelopes, in their order, to everyone; with `only`, each to those it names (None: everyone)."""
 
-    envelope: Envelope
-    raw: bytes = b""
-    only: tuple[ParticipantId, ...] | None = None
+    envelopes: Envelopes
+    only: Audiences | None = None
+
+    @classmethod
+    def one(cls, envelope: Envelope, only: tuple[ParticipantId, ...] | None = None) -> "Deliver":
+        """An envelope that the gateway made."""
+        return cls(Envelopes.of(envelope), None if only is None else (only,))
 
 
 class Answer(Struct, frozen=True):
@@ -26,16 +43,20 @@ class Answer(Struct, frozen=True):
 
     who: ParticipantId
     envelope: Envelope
-    connection: Connection | None = None
+    connection: ConnectionId | None = None
 
 
 class Refused(Struct, frozen=True):
-    """A rule says no: which, and in words. `lacked`: a capability that would have been enough, in its short form."""
+    """A rule says no: which, and in words. `lacked`: a capability that would have been enough, in its short form.
+
+    `stream_id`: the stream that a refused frame was written to.
+    """
 
     refusal: Refusal
     message: str
     retry_after_s: float | None = None
     lacked: str | None = None
+    stream_id: str | None = None
 
 
 class Refuse(Struct, frozen=True):
@@ -45,13 +66,13 @@ class Refuse(Struct, frozen=True):
     envelope_id: EnvelopeId
     kind: str
     refused: Refused
-    connection: Connection | None = None
+    connection: ConnectionId | None = None
 
 
 class Disconnect(Struct, frozen=True):
     """Close these connections. They have left already: no `Left` need follow."""
 
-    connections: tuple[Connection, ...]
+    connections: tuple[ConnectionId, ...]
     code: CloseCode
     reason: str
 
@@ -62,7 +83,7 @@ class Invite(Struct, frozen=True):
     envelope: Envelope
     participant: ParticipantId
     email: str | None = None
-    connection: Connection | None = None
+    connection: ConnectionId | None = None
 
 
 class WakeAt(Struct, frozen=True):

@@ -1,17 +1,19 @@
 """What the log of a space holds. What is random or timed was settled before, and is written here."""
 
 from datetime import datetime
-from typing import Literal, NewType, TypeAlias
+from typing import Final, Literal, NewType, TypeAlias
 
 from msgspec import Struct
 
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
 
 __all__ = [
+    "NEVER_JUDGED",
     "Configured",
-    "Connection",
+    "ConnectionId",
     "Entry",
     "Event",
     "Identified",
@@ -19,11 +21,12 @@ __all__ = [
     "Left",
     "Rules",
     "Sent",
+    "Submission",
     "TimePassed",
     "Violated",
 ]
 
-Connection = NewType("Connection", str)
+ConnectionId = NewType("ConnectionId", str)
 
 
 class Rules(Struct, frozen=True):
@@ -38,6 +41,7 @@ class Rules(Struct, frozen=True):
     delivery: Literal["everyone", "addressed"] = "everyone"
     announce_violations: bool = False
     streams_max: int = 256
+    streams_each_max: int = 32
 
 
 class Configured(Struct, frozen=True, tag=True):
@@ -58,25 +62,39 @@ class Joined(Struct, frozen=True, tag=True):
     """A connection of `who`. `resumed`: whether what it missed follows; None when it did not ask."""
 
     who: ParticipantId
-    connection: Connection
+    connection: ConnectionId
     resumed: bool | None = None
 
 
 class Left(Struct, frozen=True, tag=True):
-    connection: Connection
+    connection: ConnectionId
+
+
+NEVER_JUDGED: Final = -1
+"""Stands for `judged_at` if nobody asked the space before."""
 
 
 class Sent(Struct, frozen=True, tag=True, gc=False):
-    """An envelope, with the bytes it came as. No `connection`: it came over HTTP.
+    """Envelopes that participants sent, a batch: judged together against one state, which only the last may change.
 
-    `lenient` exempts it from unique ids. `token_hash` is the hash of the token made for a `space/invite`.
+    `judged_at` is the sequence number of the last state change that their judge had seen. `origins` has the connection
+    that each came over; None: HTTP. `lenient`: their senders may use ids of their own again. `token_hash` is the hash
+    of the token made for a `space/invite`.
     """
 
-    envelope: Envelope
-    raw: bytes
-    connection: Connection | None = None
+    envelopes: Envelopes
+    origins: tuple[ConnectionId | None, ...]
+    judged_at: int = NEVER_JUDGED
     lenient: bool = False
     token_hash: str = ""
+
+
+class Submission(Struct, frozen=True, gc=False):
+    """One envelope of a batch that the space acts on."""
+
+    envelope: Envelope
+    connection: ConnectionId | None
+    token_hash: str
 
     @property
     def who(self) -> ParticipantId:
@@ -104,8 +122,17 @@ Event: TypeAlias = Configured | Identified | Joined | Left | Sent | Violated | T
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """One event at its place in the order."""
+    """An event at its place in the order. Each envelope of a batch has a number: `seq` is that of the first.
+
+    `size`: how many numbers it takes.
+    """
 
     seq: int
     at: datetime
     event: Event
+    size: int = 1
+
+    @property
+    def last(self) -> int:
+        """The number of its last envelope."""
+        return self.seq + self.size - 1

@@ -13,7 +13,7 @@ from mew.protocol.kinds import Grant, Kind, Revoke
 
 from . import holdings, presence
 from .decisions import Decision, Deliver, Refused, WakeAt
-from .entries import Entry, Sent
+from .entries import Entry, Submission
 from .state import Granted, SpaceState, signed
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
 _GRANTS_MAX: Final = 4096
 _CUTS_MAX: Final = 1024
 _HELD_MAX: Final = 512  # all of it is in every welcome
+_PATHS_MAX: Final = 64  # JSONPaths that one participant holds, where it is not the operator who says so
 _PAYLOAD_BYTES_MAX: Final = 1 << 15
 _ENGINES_MAX: Final = 64
 _STEPS_MAX: Final = 100_000  # of proofs for one entry, some 100 ms
@@ -64,6 +65,10 @@ def check_gift(
             Refusal.LIMIT_REACHED,
             f"{recipient!r} would hold more than {_HELD_MAX} capabilities, or {holdings.BYTES_MAX} bytes of them",
         )
+    if sum(one.paths for one in wanted) and sum(held.paths for held in would_hold) > _PATHS_MAX:
+        return Refused(
+            Refusal.LIMIT_REACHED, f"{recipient!r} would hold more than {_PATHS_MAX} JSONPaths; revoke some"
+        )
     own, effort = holdings.held(state, giver), Effort(_STEPS_MAX)
     for capability in wanted:
         if not own.covers(capability, effort=effort):
@@ -74,7 +79,7 @@ def check_gift(
     return None
 
 
-def grant(state: SpaceState, entry: Entry, sent: Sent, asked: Grant) -> list[Decision]:
+def grant(state: SpaceState, entry: Entry, sent: Submission, asked: Grant) -> list[Decision]:
     recipient = ParticipantId(asked.recipient)
     expires_at = _expiry(asked, entry.at)
     give(state, entry, sent, recipient, asked.capabilities, expires_at)
@@ -87,7 +92,7 @@ def grant(state: SpaceState, entry: Entry, sent: Sent, asked: Grant) -> list[Dec
 def give(
     state: SpaceState,
     entry: Entry,
-    sent: Sent,
+    sent: Submission,
     recipient: ParticipantId,
     written: list[Any],
     expires_at: datetime | None = None,
@@ -128,7 +133,7 @@ def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Rev
     return None
 
 
-def revoke(state: SpaceState, entry: Entry, sent: Sent, asked: Revoke) -> list[Decision]:
+def revoke(state: SpaceState, entry: Entry, sent: Submission, asked: Revoke) -> list[Decision]:
     recipient, effort = ParticipantId(asked.recipient), _settling(state)
     cuts: tuple[Capability, ...] = ()
     if asked.grant_id is not UNSET:
@@ -321,4 +326,4 @@ def _revoked(
 ) -> Deliver:
     """The gateway took a grant back by itself: everyone sees it as a revocation that the gateway signs."""
     payload = {"recipient": granted.recipient, "grant_id": granted.id, "reason": reason}
-    return Deliver(signed(state, entry, kind=Kind.REVOKE, payload=payload, correlation_id=cause))
+    return Deliver.one(signed(state, entry, kind=Kind.REVOKE, payload=payload, correlation_id=cause))

@@ -1,6 +1,6 @@
 """What each participant holds: its configuration and the baseline, less revocations, plus grants."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Raw
@@ -21,6 +21,7 @@ __all__ = [
     "forget",
     "held",
     "is_known",
+    "known",
     "narrowed",
     "shown",
 ]
@@ -38,6 +39,13 @@ def is_known(state: SpaceState, who: str) -> bool:
     if who in state.invited:
         return True
     return who not in state.kicked and (who in state.rules.profiles or who in state.identities)
+
+
+def known(state: SpaceState) -> Iterator[ParticipantId]:
+    """All who belong to the space, connected or not."""
+    for who in dict.fromkeys((*state.rules.profiles, *state.identities, *state.invited)):
+        if is_known(state, who):
+            yield who
 
 
 def held(state: SpaceState, who: ParticipantId) -> CapabilitySet:

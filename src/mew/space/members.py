@@ -6,12 +6,12 @@ from typing import Final
 from msgspec import UNSET
 
 from mew.protocol import kinds
-from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId, is_participant_id
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId, is_participant_id, similar_id
 from mew.protocol.errors import CloseCode, Refusal
 
 from . import grants, holdings, presence, streams
 from .decisions import Decision, Disconnect, Invite, Refused
-from .entries import Entry, Sent
+from .entries import Entry, Submission
 from .state import Invitation, SpaceState
 
 __all__ = ["check_invite", "check_kick", "invite", "kick", "remove"]
@@ -28,7 +28,12 @@ def check_invite(state: SpaceState, at: datetime, envelope: Envelope, asked: kin
             f"{who[:128]!r} cannot be a participant's id: letters, digits and '._@-', at most 128, not a reserved name",
         )
     if holdings.is_known(state, who):
-        return Refused(Refusal.PARTICIPANT_EXISTS, f"{who!r} belongs to this space already")
+        return Refused(Refusal.ALREADY_EXISTS, f"{who!r} belongs to this space already")
+    if (similar := similar_id(who, holdings.known(state))) is not None:
+        return Refused(
+            Refusal.ALREADY_EXISTS,
+            f"{who!r} is easily taken for {similar!r}, who belongs to this space already: choose another id",
+        )
     if who not in state.kicked and len(state.invited.keys() | state.kicked.keys()) >= _INVITATIONS_MAX:
         # a kick is never refused and never forgotten, or it would let somebody back in: so this is the bound
         return Refused(
@@ -39,7 +44,7 @@ def check_invite(state: SpaceState, at: datetime, envelope: Envelope, asked: kin
     return grants.check_gift(state, envelope, ParticipantId(who), asked.initial_capabilities)
 
 
-def invite(state: SpaceState, entry: Entry, sent: Sent, asked: kinds.Invite) -> list[Decision]:
+def invite(state: SpaceState, entry: Entry, sent: Submission, asked: kinds.Invite) -> list[Decision]:
     who = ParticipantId(asked.participant_id)
     state.invited[who] = Invitation(sent.who, sent.token_hash)
     if asked.initial_capabilities:
@@ -55,7 +60,7 @@ def check_kick(state: SpaceState, at: datetime, envelope: Envelope, asked: kinds
     return None
 
 
-def kick(state: SpaceState, entry: Entry, sent: Sent, asked: kinds.Kick) -> list[Decision]:
+def kick(state: SpaceState, entry: Entry, sent: Submission, asked: kinds.Kick) -> list[Decision]:
     who = ParticipantId(asked.participant_id)
     reason = f"kicked by {sent.who}" + ("" if asked.reason is UNSET else f": {asked.reason}")
     state.kicked[who] = EnvelopeId(sent.envelope.id)

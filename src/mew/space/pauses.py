@@ -11,7 +11,7 @@ from mew.protocol.kinds import Kind, Nothing, Pause, Reason
 
 from . import holdings
 from .decisions import Decision, Refused, WakeAt
-from .entries import Entry, Sent
+from .entries import Entry, Submission
 from .state import Paused, SpaceState
 
 __all__ = ["check_addressed", "lift_due", "pause", "resume", "shut_down", "silenced"]
@@ -54,7 +54,7 @@ def check_addressed(
     return None
 
 
-def pause(state: SpaceState, entry: Entry, sent: Sent, asked: Pause) -> list[Decision]:
+def pause(state: SpaceState, entry: Entry, sent: Submission, asked: Pause) -> list[Decision]:
     until = None
     if asked.timeout_seconds is not UNSET:
         until = entry.at + timedelta(seconds=asked.timeout_seconds)
@@ -65,7 +65,7 @@ def pause(state: SpaceState, entry: Entry, sent: Sent, asked: Pause) -> list[Dec
     return [WakeAt(until)] if until is not None and made in state.paused.values() else []
 
 
-def resume(state: SpaceState, entry: Entry, sent: Sent, asked: Reason) -> list[Decision]:
+def resume(state: SpaceState, entry: Entry, sent: Submission, asked: Reason) -> list[Decision]:
     """Lift the pauses of those in `to`, or the pauses that `correlation_id` names."""
     for who in map(ParticipantId, sent.envelope.to):
         state.paused.pop(who, None)
@@ -78,7 +78,7 @@ def resume(state: SpaceState, entry: Entry, sent: Sent, asked: Reason) -> list[D
     return []
 
 
-def shut_down(state: SpaceState, entry: Entry, sent: Sent, asked: Nothing) -> list[Decision]:
+def shut_down(state: SpaceState, entry: Entry, sent: Submission, asked: Nothing) -> list[Decision]:
     for who in map(ParticipantId, sent.envelope.to):
         if holdings.is_known(state, who):
             state.shut_down[who] = EnvelopeId(sent.envelope.id)

@@ -8,14 +8,14 @@ from mew.protocol.kinds import Kind
 
 from . import holdings, streams
 from .decisions import Answer, Decision, Deliver, Disconnect
-from .entries import Connection, Entry
+from .entries import ConnectionId, Entry
 from .state import SpaceState, signed
 
 __all__ = ["drop", "join", "leave", "rewelcome", "welcome"]
 
 
 def join(
-    state: SpaceState, entry: Entry, who: ParticipantId, connection: Connection, *, resumed: bool | None
+    state: SpaceState, entry: Entry, who: ParticipantId, connection: ConnectionId, *, resumed: bool | None
 ) -> list[Decision]:
     if not holdings.is_known(state, who):  # an entry before this one removed it
         code = CloseCode.KICKED if who in state.kicked else CloseCode.BAD_TOKEN
@@ -33,7 +33,7 @@ def join(
     return decisions
 
 
-def leave(state: SpaceState, entry: Entry, connection: Connection) -> list[Decision]:
+def leave(state: SpaceState, entry: Entry, connection: ConnectionId) -> list[Decision]:
     who = state.disconnect(connection)
     if who is None:
         return []  # removed by an entry before this one
@@ -54,7 +54,7 @@ def welcome(state: SpaceState, entry: Entry, who: ParticipantId, *, resumed: boo
     payload: dict[str, Any] = {
         "you": holdings.shown(state, who),
         "participants": [holdings.shown(state, other) for other in state.members if other != who],
-        "active_streams": [stream.shown() for stream in state.streams.values()],
+        "active_streams": streams.shown_to(state, who),
         "space": {"id": state.rules.id, "name": state.rules.name, "description": state.rules.description},
     }
     if resumed is not None:
@@ -73,4 +73,4 @@ def rewelcome(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Decis
 def _presence(state: SpaceState, entry: Entry, event: str, who: ParticipantId) -> Deliver:
     participant = holdings.shown(state, who) if event == "join" else {"id": who}
     payload = {"event": event, "participant": participant}
-    return Deliver(signed(state, entry, kind=Kind.PRESENCE, payload=payload))
+    return Deliver.one(signed(state, entry, kind=Kind.PRESENCE, payload=payload))

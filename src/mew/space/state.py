@@ -13,7 +13,7 @@ from mew.protocol.capability import Capability, CapabilitySet
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.json import encode_json
 
-from .entries import Connection, Entry, Rules
+from .entries import ConnectionId, Entry, Rules
 from .stored import Reader, to_json
 
 __all__ = [
@@ -90,9 +90,10 @@ class SpaceState:
     """Everything the entries so far amount to. The fields that compare are what a snapshot holds."""
 
     seq: int = 0
+    changed_at: int = 0  # the last entry that changed any of what follows, ids aside
     epoch: str = ""
     rules: Rules = field(default_factory=lambda: Rules(id=""))
-    connections: dict[Connection, ParticipantId] = field(default_factory=dict)
+    connections: dict[ConnectionId, ParticipantId] = field(default_factory=dict)
     members: dict[ParticipantId, int] = field(default_factory=dict)  # in order of joining
     identities: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)
     invited: dict[ParticipantId, Invitation] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class SpaceState:
     streams: dict[StreamId, OpenStream] = field(default_factory=dict)
     recent: dict[str, str] = field(default_factory=dict)  # ids and who sent them
     # Derived from the above, kept for speed; `holdings.changed` forgets what was held and shown.
-    connected: dict[ParticipantId, tuple[Connection, ...]] = field(
+    connected: dict[ParticipantId, tuple[ConnectionId, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
     recent_order: deque[str] = field(default_factory=deque, compare=False, repr=False)
@@ -141,11 +142,11 @@ class SpaceState:
             state.connected[who] = (*state.connected.get(who, ()), connection)
         return state
 
-    def connect(self, connection: Connection, who: ParticipantId) -> None:
+    def connect(self, connection: ConnectionId, who: ParticipantId) -> None:
         self.connections[connection] = who
         self.connected[who] = (*self.connected.get(who, ()), connection)
 
-    def disconnect(self, connection: Connection) -> ParticipantId | None:
+    def disconnect(self, connection: ConnectionId) -> ParticipantId | None:
         """Whose connection it was; None: nobody's."""
         who = self.connections.pop(connection, None)
         if who is not None:

@@ -7,12 +7,11 @@ from msgspec import UNSET, Struct
 
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
-from mew.protocol.json import decode_json
 from mew.protocol.kinds import Kind, StreamClose, StreamRequest, StreamTransfer, StreamWriter
 
 from . import holdings, pauses
 from .decisions import Decision, Deliver, Refused
-from .entries import Entry, Sent
+from .entries import Entry, Submission
 from .state import OpenStream, SpaceState, StreamId, signed
 
 __all__ = [
@@ -28,6 +27,7 @@ __all__ = [
     "request",
     "revoke_write",
     "route",
+    "shown_to",
     "transfer",
 ]
 
@@ -46,8 +46,18 @@ def route(state: SpaceState, at: datetime, writer: ParticipantId, stream_id: str
     if stream is None:
         return _unknown(stream_id)
     if writer not in stream.writers:
-        return Refused(Refusal.NOT_STREAM_WRITER, f"{writer!r} may not write to stream {stream_id!r}")
+        message = f"{writer!r} may not write to stream {stream_id!r}"
+        return Refused(Refusal.UNAUTHORIZED_STREAM_WRITE, message, stream_id=stream_id)
     return pauses.silenced(state, at, writer, "") or Route(stream.targets)
+
+
+def shown_to(state: SpaceState, who: ParticipantId) -> list[dict[str, Any]]:
+    """The open streams as the welcome lists them: with `delivery: addressed`, those that concern `who`."""
+    return [
+        stream.shown()
+        for stream in state.streams.values()
+        if state.rules.delivery != "addressed" or stream.targets is None or who in _concerned(stream)
+    ]
 
 
 def check_request(
@@ -57,6 +67,9 @@ def check_request(
         return Refused(
             Refusal.LIMIT_REACHED, f"this space has {state.rules.streams_max} streams open, its limit"
         )
+    refused = _check_owned_max(state, ParticipantId(envelope.sender))
+    if refused is not None:
+        return refused
     if len(bytes(envelope.payload)) > _REQUEST_BYTES_MAX:  # every welcome shows all of every stream
         return Refused(
             Refusal.TOO_LARGE, f"the payload of a stream/request may have {_REQUEST_BYTES_MAX} bytes"
@@ -64,17 +77,17 @@ def check_request(
     return None
 
 
-def request(state: SpaceState, entry: Entry, sent: Sent, asked: StreamRequest) -> list[Decision]:
+def request(state: SpaceState, entry: Entry, sent: Submission, asked: StreamRequest) -> list[Decision]:
     writers: tuple[ParticipantId, ...] = (sent.who,)
     if asked.direction == "download":
         writers = tuple(ParticipantId(who) for who in sent.envelope.to if holdings.is_known(state, who))
-    said: dict[str, Any] = decode_json(bytes(sent.envelope.payload))
+    said = sent.envelope.content
     stream = OpenStream(
         id=StreamId(f"stream-{entry.seq}"),
         open_id=EnvelopeId(""),
         owner=sent.who,
         writers=writers,
-        targets=_targets(asked),
+        targets=_targets(state, sent, asked),
         created=entry.at,
         requested={name: value for name, value in said.items() if name not in _OURS},
     )
@@ -87,21 +100,24 @@ def request(state: SpaceState, entry: Entry, sent: Sent, asked: StreamRequest) -
         correlation_id=(sent.envelope.id,),
     )
     state.streams[stream.id] = _with(stream, open_id=EnvelopeId(opened.id))
-    return [Deliver(opened, only=_audience(state, sent.who))]
+    return [Deliver.one(opened, _audience(state, sent.who))]
 
 
 def check_close(state: SpaceState, at: datetime, envelope: Envelope, asked: StreamClose) -> Refused | None:
     stream = _named(state, envelope, asked)
     if stream is None:
+        # A participant may announce a stream of its own with a `stream/open`, which opens nothing here.
+        if any(state.recent.get(about) == envelope.sender for about in envelope.correlation_id):
+            return None
         named = asked.stream_id if asked.stream_id is not UNSET else ", ".join(envelope.correlation_id)
         return _unknown(named)
     return _unless_owner(stream, envelope)
 
 
-def close(state: SpaceState, entry: Entry, sent: Sent, asked: StreamClose) -> list[Decision]:
+def close(state: SpaceState, entry: Entry, sent: Submission, asked: StreamClose) -> list[Decision]:
     stream = _named(state, sent.envelope, asked)
-    assert stream is not None, f"close of an unknown stream passed its check: {sent.envelope.id}"
-    del state.streams[stream.id]
+    if stream is not None:
+        del state.streams[stream.id]
     return []
 
 
@@ -115,7 +131,8 @@ def close_owned(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Dec
         payload = {"stream_id": stream.id, "reason": "owner_left"}
         cause = (stream.open_id,)
         closed = signed(state, entry, kind=Kind.STREAM_CLOSE, payload=payload, correlation_id=cause)
-        decisions.append(Deliver(closed))
+        concerned = None if stream.targets is None else _concerned(stream)
+        decisions.append(Deliver.one(closed, concerned if state.rules.delivery == "addressed" else None))
     return decisions
 
 
@@ -130,13 +147,13 @@ def check_writer(state: SpaceState, at: datetime, envelope: Envelope, asked: Str
     return _check_owned(state, envelope, asked.stream_id, asked.participant_id)
 
 
-def grant_write(state: SpaceState, entry: Entry, sent: Sent, asked: StreamWriter) -> list[Decision]:
+def grant_write(state: SpaceState, entry: Entry, sent: Submission, asked: StreamWriter) -> list[Decision]:
     stream = state.streams[StreamId(asked.stream_id)]
     writers = _added(stream.writers, ParticipantId(asked.participant_id))
     return _rewritten(state, entry, sent, asked, Kind.STREAM_WRITE_GRANTED, writers)
 
 
-def revoke_write(state: SpaceState, entry: Entry, sent: Sent, asked: StreamWriter) -> list[Decision]:
+def revoke_write(state: SpaceState, entry: Entry, sent: Submission, asked: StreamWriter) -> list[Decision]:
     stream = state.streams[StreamId(asked.stream_id)]
     writers = _less(stream.writers, ParticipantId(asked.participant_id))
     return _rewritten(state, entry, sent, asked, Kind.STREAM_WRITE_REVOKED, writers)
@@ -148,10 +165,12 @@ def check_transfer(
     refused = _check_owned(state, envelope, asked.stream_id, asked.new_owner)
     if refused is None and asked.new_owner not in state.members:
         refused = Refused(Refusal.UNKNOWN_PARTICIPANT, f"{asked.new_owner!r} is not connected")
+    if refused is None and asked.new_owner != envelope.sender:
+        refused = _check_owned_max(state, ParticipantId(asked.new_owner))
     return refused
 
 
-def transfer(state: SpaceState, entry: Entry, sent: Sent, asked: StreamTransfer) -> list[Decision]:
+def transfer(state: SpaceState, entry: Entry, sent: Submission, asked: StreamTransfer) -> list[Decision]:
     """The new owner takes the old one's place, also as a writer where the old one was one."""
     stream = state.streams[StreamId(asked.stream_id)]
     new_owner = ParticipantId(asked.new_owner)
@@ -171,7 +190,7 @@ def transfer(state: SpaceState, entry: Entry, sent: Sent, asked: StreamTransfer)
 def _rewritten(
     state: SpaceState,
     entry: Entry,
-    sent: Sent,
+    sent: Submission,
     asked: StreamWriter,
     kind: str,
     writers: tuple[ParticipantId, ...],
@@ -187,11 +206,16 @@ def _rewritten(
 
 
 def _told(
-    state: SpaceState, entry: Entry, sent: Sent, kind: str, payload: dict[str, Any], other: ParticipantId
+    state: SpaceState,
+    entry: Entry,
+    sent: Submission,
+    kind: str,
+    payload: dict[str, Any],
+    other: ParticipantId,
 ) -> Deliver:
     to = tuple(dict.fromkeys((sent.who, other)))
     answer = signed(state, entry, kind=kind, payload=payload, to=to, correlation_id=(sent.envelope.id,))
-    return Deliver(answer, only=_audience(state, *to))
+    return Deliver.one(answer, _audience(state, *to))
 
 
 def _audience(state: SpaceState, *named: ParticipantId) -> tuple[ParticipantId, ...] | None:
@@ -229,11 +253,31 @@ def _unknown(stream_id: str) -> Refused:
     return Refused(Refusal.UNKNOWN_STREAM, f"there is no open stream {stream_id[:128]!r}")
 
 
-def _targets(asked: StreamRequest) -> tuple[ParticipantId, ...] | None:
-    if asked.target is UNSET:
+def _targets(state: SpaceState, sent: Submission, asked: StreamRequest) -> tuple[ParticipantId, ...] | None:
+    """Who reads: those the request names, or everyone.
+
+    With `delivery: addressed`, a request that names participants in `to` alone is not for the others to read.
+    """
+    if asked.target is not UNSET:
+        named = [asked.target] if isinstance(asked.target, str) else asked.target
+        return tuple(map(ParticipantId, dict.fromkeys(named)))
+    if state.rules.delivery == "addressed":
+        addressed = [who for who in sent.envelope.to if holdings.is_known(state, who)]
+        if addressed:
+            return tuple(map(ParticipantId, dict.fromkeys((*addressed, sent.who))))
+    return None
+
+
+def _concerned(stream: OpenStream) -> tuple[ParticipantId, ...]:
+    """Owner, writers and named readers."""
+    return tuple(dict.fromkeys((stream.owner, *stream.writers, *(stream.targets or ()))))
+
+
+def _check_owned_max(state: SpaceState, owner: ParticipantId) -> Refused | None:
+    own = sum(stream.owner == owner for stream in state.streams.values())
+    if own < state.rules.streams_each_max:
         return None
-    named = [asked.target] if isinstance(asked.target, str) else asked.target
-    return tuple(map(ParticipantId, dict.fromkeys(named)))
+    return Refused(Refusal.LIMIT_REACHED, f"{owner!r} has {own} streams open, the limit of a participant")
 
 
 def _added(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[ParticipantId, ...]:

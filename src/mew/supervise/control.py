@@ -13,7 +13,7 @@ from typing import Any, Final
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json, encode_json
 
-__all__ = ["Ask", "Handle", "ask", "listening", "socket_path"]
+__all__ = ["Ask", "Handle", "ask", "listening", "socket_path", "sockets_folder"]
 
 Ask = dict[str, Any]
 Handle = Callable[[Ask], Awaitable[dict[str, Any]]]
@@ -30,7 +30,12 @@ def socket_path(folder: Path) -> Path:
     if len(os.fsencode(near)) <= _PATH_CHARS_MAX:
         return near
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:24]
-    return Path(tempfile.gettempdir()) / f"mew-{os.getuid()}" / f"{name}.sock"
+    return sockets_folder() / f"{name}.sock"
+
+
+def sockets_folder() -> Path:
+    """Return the folder for sockets whose own folder has too long a path; it may not be there yet."""
+    return Path(tempfile.gettempdir()) / f"mew-{os.getuid()}"
 
 
 @asynccontextmanager

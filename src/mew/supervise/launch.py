@@ -6,7 +6,7 @@ from itertools import chain
 
 from mew.gateway.settings import Config
 
-from .participant import Circumstances, Reader, Token
+from .participant import Circumstances, NotStarted, Reader, Token
 from .program import GATEWAY, Program, Restart
 
 __all__ = ["Plan", "plan"]
@@ -25,10 +25,11 @@ def plan(
 ) -> Plan:
     """The gateway first, then each after what it depends on; `tokens` by space and participant.
 
-    Where there are several spaces, programs are called `SPACE.PARTICIPANT`.
+    Where there are several spaces, programs are called `SPACE.PARTICIPANT`. A participant that cannot be started here,
+    and those that depend on it, are left out and named in `notes`, with their line.
 
     Raises:
-        ConfigError: something cannot be started as the file has it; with its line.
+        ConfigError: the file is wrong; with its line.
     """
     several = len(config.spaces) > 1
     readers = [
@@ -38,9 +39,21 @@ def plan(
         for space in config.spaces.values()
         for one in space.participants.values()
     ]
-    programs = [reader.program() for reader in _ordered([reader for reader in readers if reader.starts])]
+    programs: dict[str, Program] = {}
+    left_out: dict[str, str] = {}
+    for reader in _ordered([reader for reader in readers if reader.starts]):
+        missing = [one for one in reader.depends_on if one in left_out]
+        if missing:
+            why = f"{reader.cannot_wait_for(missing)}; {reader.name} is not started"
+            left_out[reader.name] = why
+            continue
+        try:
+            programs[reader.name] = reader.program()
+        except NotStarted as error:
+            left_out[reader.name] = str(error)
     notes = chain.from_iterable(reader.notes() for reader in readers)
-    return Plan((_gateway(config, given, ephemeral=ephemeral), *programs), tuple(notes))
+    gateway = _gateway(config, given, ephemeral=ephemeral)
+    return Plan((gateway, *programs.values()), (*left_out.values(), *notes))
 
 
 def _gateway(config: Config, given: Circumstances, *, ephemeral: bool) -> Program:

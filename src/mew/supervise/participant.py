@@ -1,7 +1,7 @@
 """PURE. How one participant is started: what its entry in a space.yaml says, with the variables in it filled in."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,10 +9,11 @@ from typing import Final
 
 from mew.gateway.config_node import ConfigError, Node
 from mew.gateway.settings import Config, ParticipantConfig
+from mew.journal.files import file_name
 
 from .program import GATEWAY, MARK, Program, Restart
 
-__all__ = ["Circumstances", "Reader", "Token"]
+__all__ = ["Circumstances", "NotStarted", "Reader", "Token"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _USER = re.compile(r"//[^/@]*@")  # name and password in a URL
@@ -25,15 +26,14 @@ _POLICIES: Final = {
 }
 _OURS: Final = ("TOKEN", "TOKEN_FILE")
 _BRIDGED: Final = frozenset({"mcp-bridge", "mcp_bridge", "mcp-server", "mcp_server"})
-_NOT_AT_A_URL: Final = frozenset({"args", "env", "cwd"})
-_SERVER: Final = frozenset({"command", "args", "env", "cwd", "url", "headers", "ask", "roots", "timeout_s"})
+_NOT_AT_A_URL: Final = frozenset({"args", "env", "cwd", "unconfined"})
+_SERVER: Final = frozenset(
+    {"command", "args", "env", "cwd", "url", "headers", "ask", "roots", "timeout_s", "unconfined"}
+)
 
-# The TypeScript implementation's, and what is to be known of them here. The first three are its harness for tests: a
-# client that is driven through a named pipe.
+# The TypeScript implementation's, and what is to be known of them here.
 _NO_EFFECT: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("fifo", "auto_connect", "output_log"), "no client is connected here: use 'mew tail' and 'mew send'"
-    ),
+    "fifo": "no effect: use 'mew send', or post to the HTTP API",
     "transport": "no effect: participants connect by WebSocket",
     "default_to": "no effect: an envelope without 'to' is for everyone",
     "requests": "no effect",
@@ -42,17 +42,17 @@ _NO_EFFECT_ON_A_BRIDGE: Final[Mapping[str, str]] = {
     "init_timeout": "no effect: a server has two minutes to start",
     "max_reconnects": "no effect: a server is started again as often as it ends, after longer and longer waits",
 }
-_ITS_LOG: Final = "no effect: what it writes is in .mew/logs, and 'mew logs' shows it"
 _AS_HERE: Final = (False, None, "websocket")
-# Its own programs, under the name that is ours.
-_THEIRS: Final[Mapping[tuple[str, ...], str]] = {
-    ("agent", "run"): "an agent of the TypeScript implementation; name a program of yours",
-    ("bridge", "start"): "its bridge; say 'mcp_server: {command: …, args: […]}' in its place",
-    (
-        "mcp",
-        "filesystem",
-    ): "a server that comes with the TypeScript implementation; name another in 'mcp_server'",
+# Its own programs, under the name that is ours: what is started in their place, or why nothing is.
+_THEIR_AGENT: Final = ("agent", "run")
+_THEIR_BRIDGE: Final = ("bridge", "start")
+_THEIR_SERVERS: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+    ("mcp", "filesystem"): ("npx", "-y", "@modelcontextprotocol/server-filesystem"),
 }
+
+
+class NotStarted(ConfigError):
+    """One participant cannot be started here; the others can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +108,14 @@ class Reader:
         """Whether there is anything to start. A person comes by itself."""
         launch = self._launch
         if self._server is None and "command" not in launch:
-            return False
+            return self._records
         return launch["auto_start"].boolean() if "auto_start" in launch else True
+
+    @property
+    def _records(self) -> bool:
+        """Whether it is a client that only writes down what it receives, in `output_log`."""
+        launch = self._launch
+        return "output_log" in launch and "auto_connect" in launch and launch["auto_connect"].boolean()
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -133,20 +139,34 @@ class Reader:
         for found, why in ((self._launch, _NO_EFFECT), (of_the_bridge, _NO_EFFECT_ON_A_BRIDGE)):
             for key in (key for key in why if key in found):
                 if found[key].value not in _AS_HERE:
-                    started = key == "output_log" and self.starts
-                    yield str(found[key].error(_ITS_LOG if started else why[key]))
+                    yield str(found[key].error(why[key]))
+        if "output_log" in self._launch and not self.starts:
+            yield str(self._launch["output_log"].error("no effect without 'auto_connect: true'"))
 
     def program(self) -> Program:
+        """What to run.
+
+        Raises:
+            NotStarted: this one cannot be started here.
+            ConfigError: the file is wrong.
+        """
         server, launch = self._server, self._launch
+        if server is None and "command" not in launch:
+            argv, what = (*self._given.mew, "tail", "--json", "--number", "0"), "mew tail --json"
+        elif server is None:
+            argv, what = self._command(), _as_written(launch)
+        else:
+            argv, what = self._bridge(server), f"mew bridge to {_as_written(server)}"
+        log = self._launch.get("output_log")
         return Program(
             name=self.name,
-            argv=self._command() if server is None else self._bridge(server),
+            argv=argv,
             env=self._environment(server),
             folder=self._folder(launch.get("cwd") if server is None else None),
-            log=self._given.logs / f"{self.name}.log",
+            log=self._given.logs / f"{file_name(self.name)}.log" if log is None else self._folder(log),
             restart=self._restart(),
             after=(GATEWAY, *self.depends_on),
-            what=_as_written(launch) if server is None else f"mew bridge to {_as_written(server)}",
+            what=what,
             space=self._space,
             participant=self._id,
         )
@@ -191,10 +211,37 @@ class Reader:
         arguments = launch["args"].list_of(self._text) if "args" in launch else ()
         if command != "mew":
             return (command, *arguments)
-        theirs = _THEIRS.get(arguments[:2])
-        if theirs is not None:
-            raise launch["args"].error(f"'mew {' '.join(arguments[:2])}' is {theirs}")
+        if arguments[:2] == _THEIR_AGENT:
+            raise self._not_started(
+                launch["args"],
+                "'mew agent run' is an agent of the TypeScript implementation; name a program of yours",
+            )
+        if arguments[:2] == _THEIR_BRIDGE:
+            return self._their_bridge(launch["args"], arguments[2:])
         return (*self._given.mew, *arguments)
+
+    def _their_bridge(self, node: Node, options: Sequence[str]) -> tuple[str, ...]:
+        """Our bridge to the server that the TypeScript implementation's would have bridged."""
+        given = dict(zip(options[::2], options[1::2], strict=False))
+        command = given.get("--mcp-command")
+        if command is None:
+            raise node.error("'mew bridge start' without '--mcp-command'")
+        arguments = tuple(given["--mcp-args"].split(",")) if given.get("--mcp-args") else ()
+        server: tuple[str, ...] = (command, *arguments)
+        if command == "mew":
+            known = _THEIR_SERVERS.get(arguments[:2])
+            if known is None:
+                named = " ".join(server[:3])
+                raise self._not_started(
+                    node,
+                    f"'{named}' is a server that comes with the TypeScript implementation;"
+                    " name another: mcp_server: {command: …, args: […]}",
+                )
+            server = (*known, *arguments[2:])
+        return (*self._given.mew, "bridge", "--env", MARK, "--", *server)
+
+    def _not_started(self, node: Node, why: str) -> NotStarted:
+        return NotStarted(f"{node.error(why)}; {self._id} is not started")
 
     def _bridge(self, server: Mapping[str, Node]) -> tuple[str, ...]:
         """Variables are passed on by name, so that no list of processes shows their values."""
@@ -208,6 +255,8 @@ class Reader:
                 argv += [option, value]
         if "timeout_s" in server:
             argv += ["--timeout", f"{server['timeout_s'].number(least=0.1, most=86_400):g}"]
+        if "unconfined" in server and server["unconfined"].boolean():
+            argv += ["--unconfined"]
         if not self._reconnects():
             argv += ["--restart", Restart.NEVER]
         for header, node in server["headers"].entries().items() if "headers" in server else ():
@@ -263,7 +312,7 @@ class Reader:
             return self._known[name]
         value = self._given.environ.get(name)
         if value is None:
-            raise node.error(f"'${{{name}}}' is not set in the environment, nor in .mew/env")
+            raise self._not_started(node, f"'${{{name}}}' is not set in the environment, nor in .mew/env")
         return value
 
     def _folder(self, node: Node | None) -> Path:

@@ -135,10 +135,10 @@ async def test_a_changed_tool_is_marked_where_it_is_listed_and_said_in_the_log(
 
     with caplog.at_level(logging.WARNING):
         async with bridged(server, settings(pins=tmp_path / "files.json")) as stage:
-            assert await stage.ann.tools("files") == [READ]
+            assert await stage.ann.request("files", "tools/list") == {"tools": [READ]}
             tool["description"] = "Reads.\x1b[2J"
             tool["_meta"] = {"v": 1, CHANGED: None}
-            changed = (await stage.ann.tools("files"))[0]
+            changed = (await stage.ann.request("files", "tools/list"))["tools"][0]
     assert changed["_meta"]["v"] == 1
     assert changed["_meta"][CHANGED]["fields"] == ["description"]
     assert "tool read is not what it was on" in caplog.text

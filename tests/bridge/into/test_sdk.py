@@ -82,7 +82,7 @@ async def stage(way: str, version: str) -> AsyncIterator[Stage]:
 @versions
 async def test_tools_resources_progress_questions_and_changes_pass(stage: Stage) -> None:
     ann, ear = stage.ann, stage.ear
-    listed = [tool["name"] for tool in await ann.tools("sdk")]
+    listed = [tool.name for tool in await ann.tools("sdk")]
     assert listed == ["greet", "steps", "wait", "cancelled", "change", "regional"]
 
     steps: list[float] = []
@@ -101,7 +101,7 @@ async def test_tools_resources_progress_questions_and_changes_pass(stage: Stage)
     while await ann.call("sdk", "cancelled") != "1":
         pass
 
-    assert await ann.call("sdk", "regional", region="eu-1") == "{'region': 'eu-1'}"
+    assert await ann.call("sdk", "regional", {"region": "eu-1"}) == "{'region': 'eu-1'}"
 
     await ann.request("sdk", "resources/subscribe", {"uri": sdk.NOTE})
     await ann.call("sdk", "change")

@@ -8,8 +8,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import HEADER_MISMATCH
 from tests.bridge.into.stage import LEGACY, MODERN, Context, FakeServer, bridged, settings
+from tests.client.ear import Ear
 
 from mew.client.errors import RpcError
+from mew.protocol.kinds import Kind
 
 both = pytest.mark.parametrize("version", [LEGACY, MODERN])
 
@@ -36,6 +38,13 @@ async def test_params_and_results_pass_with_all_that_nobody_knows(version: str) 
     sent = {name: value for name, value in seen[0].items() if name != "_meta"}
     assert sent == params
     assert repr(sent["arguments"]["x"]) == "1.0"
+
+
+async def test_a_request_without_a_json_rpc_id_reaches_the_server_and_is_answered() -> None:
+    async with bridged(FakeServer()) as stage:
+        ear = Ear(stage.ann.connection)
+        asked = await ear.ask(Kind.MCP_REQUEST, {"method": "tools/list"}, to=["files"])
+        assert (await ear.hears(Kind.MCP_RESPONSE, asked))["result"]["tools"] == []
 
 
 @both
@@ -157,7 +166,7 @@ async def test_pages_of_a_listing_pass_as_they_are() -> None:
         listed = await stage.ann.tools("files")
     assert len(first["tools"]) == 100
     assert first["nextCursor"] == "100"
-    assert [tool["name"] for tool in listed] == [f"tool{n}" for n in range(1_000)]
+    assert [tool.name for tool in listed] == [f"tool{n}" for n in range(1_000)]
 
 
 async def test_no_mark_of_ours_is_taken_from_a_server() -> None:
@@ -257,7 +266,7 @@ async def test_a_tool_that_wants_headers_in_a_way_mcp_does_not_know_is_left_out(
         return {"resultType": "complete", "tools": [odd, {"name": "good", "inputSchema": {}}]}
 
     async with bridged(server) as stage:
-        assert [tool["name"] for tool in await stage.ann.tools("files")] == ["good"]
+        assert [tool.name for tool in await stage.ann.tools("files")] == ["good"]
 
 
 async def test_a_server_that_misses_a_header_is_asked_again_once_its_tools_are_known() -> None:

@@ -11,12 +11,18 @@ from tests.bridge.out.stage import (
     GENERATIONS,
     LEGACY,
     MAY_PROPOSE,
+    Heard,
     Progress,
+    files,
     stage,
 )
+from tests.client.ear import settled
 
 import mew
+from mew.audit.subjects import subject
 from mew.bridge.out.settings import Settings
+from mew.protocol.envelope import Envelope
+from mew.protocol.kinds import Kind
 
 EITHER = pytest.mark.parametrize("mode", GENERATIONS)
 READ: dict[str, Any] = {"path": "/a"}
@@ -64,6 +70,45 @@ async def test_a_rejection_is_a_tool_error_with_who_why_and_what_they_said(mode:
         assert text(result) == "ann rejected this call (policy): not on a Monday. It was not carried out."
         assert result.meta is not None
         assert (result.meta["mew/by"], result.meta["mew/reason"]) == ("ann", "policy")
+
+
+@EITHER
+async def test_fifty_rejections_reach_the_model_and_the_record_with_their_words(mode: str) -> None:
+    async with stage(MAY_PROPOSE) as here, asyncio.TaskGroup() as tasks:
+        host = await here.host(mode)
+        recorded: list[str] = []
+
+        def listen(envelope: Envelope, _: Any) -> None:
+            recorded.append(subject(envelope).note)
+
+        here.ann.connection.listen(listen, [Kind.MCP_REJECT])
+        calls = {
+            n: tasks.create_task(host.call_tool("files__read_file", {"path": f"/{n}"})) for n in range(50)
+        }
+        reviews = here.ann.proposals()
+        for _ in range(50):
+            review = await anext(reviews)
+            await review.reject("policy", f"Not file {review.arguments['path']}, please")
+        for n, call in calls.items():
+            result = await call
+            assert result.is_error
+            assert text(result) == (
+                f"ann rejected this call (policy): Not file /{n}, please. It was not carried out."
+            )
+            assert result.meta is not None
+            assert result.meta["mew/message"] == f"Not file /{n}, please"
+        assert sorted(recorded) == sorted(f"policy: Not file /{n}, please" for n in range(50))
+
+
+@EITHER
+async def test_a_deadline_is_in_the_proposal_itself(mode: str) -> None:
+    async with stage(MAY_PROPOSE, settings=Settings(open_s=90)) as here, asyncio.TaskGroup() as tasks:
+        host = await here.host(mode)
+        calling = tasks.create_task(host.call_tool("files__read_file", READ))
+        review = await here.reviewing()
+        assert review.expires_at is not None
+        await review.reject()
+        await calling
 
 
 @EITHER
@@ -144,20 +189,36 @@ async def test_a_tool_that_is_not_there_is_told_apart_from_arguments_that_do_not
 
 
 @EITHER
-async def test_nobody_is_asked_to_approve_what_cannot_work(mode: str) -> None:
+async def test_nobody_is_asked_to_approve_a_tool_that_is_not_there(mode: str) -> None:
     async with stage(MAY_PROPOSE) as here:
         host = await here.host(mode)
         await host.list_tools()
 
-        mismatch = await host.call_tool("files__read_file", {"path": 7})
         with pytest.raises(MCPError) as not_listed:
             await host.call_tool("files__reed_file", {})
 
-        assert why(mismatch) == "schema_mismatch"
-        assert "Nothing was sent" in text(mismatch)
         assert not_listed.value.error.data["mew/why"] == "no_such_tool"
         assert "did you mean 'files__read_file'" in not_listed.value.error.message
         assert await here.ann.history(kind="mcp/proposal").list() == []
+
+
+@EITHER
+async def test_arguments_that_do_not_fit_are_proposed_with_a_mark_for_the_reviewer(mode: str) -> None:
+    async with stage(MAY_PROPOSE) as here, asyncio.TaskGroup() as tasks:
+        host = await here.host(mode)
+        await host.list_tools()
+        marked = tasks.create_task(host.call_tool("files__read_file", {"path": 7}))
+        review = await here.reviewing()
+        fit = "The arguments do not fit the tool's schema: path: 7 is not of type 'string'"
+        assert review.record.why == fit
+        assert "do not fit" in review.preview()
+        await review.reject()
+        await marked
+        tolerated = tasks.create_task(host.call_tool("files__add", {"a": "1", "b": 2}))
+        review = await here.reviewing()
+        assert review.record.why is None
+        await review.reject()
+        await tolerated
 
 
 @EITHER
@@ -357,3 +418,28 @@ async def _error_of(asked: Coroutine[Any, Any, object]) -> MCPError:
     with pytest.raises(MCPError) as raised:
         await asked
     return raised.value
+
+
+@EITHER
+async def test_a_call_waits_for_a_server_that_is_still_starting_and_says_so(mode: str) -> None:
+    async with stage(["*"], Settings(only="late")) as here, asyncio.timeout(10):
+        async with here.space.serving(files(), "late"):
+            host = await here.host(mode)
+        await settled(here.me.connection)
+        progress = Progress()
+        async with asyncio.TaskGroup() as tasks:
+            calling = tasks.create_task(host.call_tool("add", {"a": 1, "b": 2}, progress_callback=progress))
+            await progress.tells("waiting for late to start (0 s)")
+            await here.serve(files(), "late")
+        assert text(calling.result()) == "3"
+
+
+async def test_a_host_gets_the_tools_of_a_server_when_it_has_started() -> None:
+    async with stage(["*"], Settings(only="late", own_tools=False)) as here, asyncio.timeout(10):
+        heard = Heard()
+        async with here.space.serving(mew.Participant("late"), "late"):
+            host = await here.host(LEGACY, message_handler=heard)
+            assert (await host.list_tools()).tools == []
+        await here.serve(files(), "late")
+        await heard.hears("notifications/tools/list_changed")
+        assert [tool.name for tool in (await host.list_tools()).tools] == ["read_file", "add", "fail"]

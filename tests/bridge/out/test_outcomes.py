@@ -17,10 +17,9 @@ from mew.client.errors import (
     StreamBroken,
     Unanswered,
 )
-from mew.client.mcp.validation import InvalidArguments
-from mew.client.proposals.decided import Explanation, Rejection
 from mew.client.proposals.outcomes import Fulfilled, Rejected, TimedOut, Withdrawn
-from mew.protocol.differences import Difference
+from mew.proposals.differences import Difference
+from mew.proposals.record import Rejection
 from mew.protocol.envelope import EnvelopeId
 from mew.protocol.kinds import JsonRpcError, Problem
 
@@ -36,7 +35,6 @@ WITHOUT: list[tuple[End, str]] = [
     (TimedOut(approved_by="ann"), Why.UNANSWERED),
     (Absent("nobody"), Why.ABSENT),
     (Unanswered("no answer"), Why.TIMEOUT),
-    (InvalidArguments("path: is missing"), Why.SCHEMA_MISMATCH),
     (Refused(EnvelopeId("e"), Problem(error="capability_violation")), Why.REFUSED),
     (Disconnected(1006, "gone"), Why.DISCONNECTED),
     (StreamBroken("lost"), Why.BROKEN),
@@ -75,11 +73,9 @@ def test_what_has_no_results_that_say_so_is_an_error_with_the_same_code(end: End
 
 
 def test_a_rejection_says_who_why_and_what_they_said() -> None:
-    explained = Rejection(
-        id="x", at=AT, by="ann", reason="unsafe", explanations=(Explanation(id="y", at=AT, text="not /etc"),)
-    )
+    no = Rejection(id="x", at=AT, by="ann", reason="unsafe", message="not /etc")
 
-    result = told(TOOL, Rejected(by="ann", reason="unsafe", rejections=(explained,)))
+    result = told(TOOL, Rejected(by="ann", reason="unsafe", message="not /etc", rejections=(no,)))
 
     assert (
         result["content"][0]["text"] == "ann rejected this call (unsafe): not /etc. It was not carried out."

@@ -54,7 +54,7 @@ async def test_a_host_sees_what_waits_for_approval_of_whomever() -> None:
     async with stage(MAY_PROPOSE, Settings(wait_s=0.05)) as here:
         host = await here.host(LEGACY)
         pending = await host.call_tool("files__read_file", {"path": "/a"})
-        theirs = await here.ann.propose_call("files", "add", a=1, b=2)
+        theirs = await here.ann.propose_call("files", "add", {"a": 1, "b": 2})
 
         told = structured(await host.call_tool("mew_open_proposals", {}))["proposals"]
 
@@ -83,7 +83,7 @@ async def test_what_was_approved_can_no_longer_be_withdrawn() -> None:
 async def test_a_proposal_of_somebody_else_is_none_of_ours(tool: str) -> None:
     async with stage(MAY_PROPOSE) as here:
         host = await here.host(LEGACY)
-        theirs = await here.ann.propose_call("files", "add", a=1, b=2)
+        theirs = await here.ann.propose_call("files", "add", {"a": 1, "b": 2})
 
         for handle in (theirs.id, "nothing"):
             result = await host.call_tool(tool, {"handle": handle})

@@ -85,7 +85,8 @@ async def test_a_host_of_2026_that_may_be_about_to_stop_asking_gets_a_handle() -
             while not (told := await host.call_tool("mew_outcome", {"handle": handle})).is_error:
                 pass
         assert told.structured_content is not None
-        assert told.structured_content["status"] == "rejected"
+        assert told.structured_content["status"] == "withdrawn"
+        assert told.structured_content["outcome"] == "rejected"
 
 
 @pytest.mark.slow

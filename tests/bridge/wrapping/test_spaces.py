@@ -121,11 +121,11 @@ async def test_the_assistant_of_the_example_reads_at_once_and_waits_with_everyth
         gateway.connect("ann") as ann,
         gateway.connect("assistant") as assistant,
     ):
-        names = [tool["name"] for tool in await assistant.tools("files")]
+        names = [tool.name for tool in await assistant.tools("files")]
         assert names == ["read_file", "write_file"]
-        assert await assistant.call("files", "read_file", path="a") == "text"
+        assert await assistant.call("files", "read_file", {"path": "a"}) == "text"
         proposals = ann.proposals()
-        proposed = await assistant.propose_call("files", "write_file", path="b")
+        proposed = await assistant.propose_call("files", "write_file", {"path": "b"})
         with pytest.raises(mew.Refused):
             await assistant.request("files", "tools/call", {"name": "write_file", "arguments": {"path": "c"}})
         review = await anext(proposals)

@@ -71,7 +71,6 @@ def test_help_loads_nothing_that_only_a_command_needs() -> None:
         (["revoke", "bot"], "mew revoke: name either capabilities or a grant"),
         (["pause", "bot", "--for", "soon"], "mew pause: --for 'soon' is no time"),
         (["answer", "x", "--decline", "--cancel"], "mew answer: --decline and --cancel"),
-        (["approve", "x"], "mew approve: nobody can be asked here"),
         (["can", "bot", "a:b:c"], "mew can: "),
         (["send", "chat", "\udcff"], "is not text in UTF-8"),
         (["participants"], "cannot be reached"),

@@ -63,6 +63,13 @@ async def test_a_clock_that_is_apart_is_found(apart_s: float, level: Level) -> N
     assert levels(found)["clock"] is level
 
 
+async def test_what_the_gateway_warns_of_is_found() -> None:
+    warning = "the disk of the journal is 83% full (2.1 GiB are free)"
+    async with answering(f'{{"status": "ok", "spaces": [], "warnings": ["{warning}"]}}') as door:
+        found = await gateway_findings(None, door)
+    assert Finding(Level.WARNING, "gateway", warning, "see the gateway's log") in found
+
+
 async def test_nobody_there_is_said_with_what_to_do() -> None:
     async with answering("") as door:
         pass

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 import mew
-from mew.cli.everyday.deciding import Wanted, approved, rejected, what_will_run
+from mew.cli.everyday.deciding import Wanted, approved, rejected, rejected_all_left, what_will_run
 from mew.cli.everyday.decision import ended, shown_in_full, shown_line, shown_open
 from mew.cli.everyday.desk import Desk
 from mew.cli.everyday.out import folded
@@ -22,6 +22,7 @@ WHO: dict[str, list[Any]] = {
     "ann": ["*"],
     "bob": ["mcp/reject", "chat"],
     "bot": ["mcp/proposal", "mcp/withdraw", "chat"],
+    "cat": ["mcp/proposal"],
     "fs": ["mcp/response", "chat"],
 }
 WRITE = {"name": "write_file", "arguments": {"path": "a.txt", "content": "hi"}}
@@ -64,7 +65,33 @@ async def test_a_proposal_made_before_is_carried_out_as_it_was_made(space: Space
     assert record.fulfilment.is_as_proposed
 
 
-@pytest.mark.parametrize("part", [slice(0, 8), slice(-6, None)])
+@pytest.mark.parametrize(("wanted", "via"), [(Wanted(yes=True), "unattended"), (Wanted(), "terminal")])
+async def test_an_approval_says_how_it_was_made(
+    space: Space, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, via: str
+) -> None:
+    async def ask(question: str) -> str:
+        assert 'content: "hi"' in question
+        return "y"
+
+    monkeypatch.setattr("mew.cli.everyday.deciding.ask", ask)
+    proposal = await proposed(space)
+    async with space.connect("ann") as ann, ann.envelopes("mcp/request", about=proposal) as requests:
+        await approved(ann, proposal, wanted)
+        assert (await anext(aiter(requests))).content["via"] == via
+
+
+@pytest.mark.parametrize(("terminal", "via"), [(True, "terminal"), (False, "unattended")])
+async def test_a_rejection_says_how_it_was_made(
+    space: Space, monkeypatch: pytest.MonkeyPatch, terminal: object, via: str
+) -> None:
+    monkeypatch.setattr("mew.cli.everyday.deciding.has_terminal", lambda: terminal)
+    proposal = await proposed(space)
+    async with space.connect("bob") as bob, bob.envelopes("mcp/reject") as rejections:
+        await rejected(bob, proposal, "unsafe", None)
+        assert (await anext(aiter(rejections))).content["via"] == via
+
+
+@pytest.mark.parametrize("part", [slice(0, 8), slice(0, 3), slice(-6, None), slice(-3, None)])
 async def test_a_part_of_its_id_will_do(space: Space, part: slice) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
@@ -77,12 +104,29 @@ async def test_a_part_that_several_have_names_them_all(space: Space) -> None:
         for id in ("same-1", "same-2"):
             await bot.send("mcp/proposal", payload, to="fs", id=id)
     async with space.connect("ann") as ann:
-        with pytest.raises(SaidNo, match="could be any of 2 proposals, write more of it: same-1, same-2"):
+        with pytest.raises(SaidNo, match="may be any of 2 proposals; write more of the id: same-1, same-2"):
             await approved(ann, "same", AS_IT_IS)
         await rejected(ann, "same-1", "unsafe", None)
         await (await Desk.open(ann)).review("same-2").approve()
         with pytest.raises(SaidNo, match="no proposal 'none' is known here"):
             await approved(ann, "none", AS_IT_IS)
+
+
+async def test_two_characters_of_an_id_are_too_few(space: Space) -> None:
+    proposal = await proposed(space)
+    async with space.connect("ann") as ann:
+        with pytest.raises(SaidNo, match="write at least 3 characters of the proposal's id"):
+            await approved(ann, proposal[:2], AS_IT_IS)
+
+
+async def test_nobody_gets_approved_under_the_name_of_another_proposal(space: Space) -> None:
+    proposal = await proposed(space)
+    async with space.connect("bot") as bot:
+        await bot.send("mcp/proposal", {"method": "tools/call", "params": WRITE}, to="fs", id=proposal[:8])
+    async with space.connect("ann") as ann:
+        with pytest.raises(SaidNo, match="may be any of 2 proposals"):
+            await approved(ann, proposal[:8], AS_IT_IS)
+        assert (await approved(ann, proposal, AS_IT_IS)).id == proposal
 
 
 async def test_other_arguments_are_read_by_the_schema_of_the_tool(space: Space) -> None:
@@ -97,14 +141,14 @@ async def test_arguments_that_the_schema_does_not_allow_are_not_sent(space: Spac
     async with space.connect("ann") as ann:
         with pytest.raises(mew.InvalidArguments, match="unknown argument 'pth'"):
             await approved(ann, proposal, Wanted(changes=["pth=x"], yes=True))
-        assert (await Desk.open(ann)).find(proposal).is_open
+        assert (await Desk.open(ann)).find(proposal).is_open(datetime.now(UTC))
 
 
 async def test_what_was_decided_is_not_decided_again(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
         await approved(ann, proposal, AS_IT_IS)
-        with pytest.raises(SaidNo, match="no longer waits: done, approved by ann"):
+        with pytest.raises(SaidNo, match="no longer waits: fulfilled, approved by ann"):
             await approved(ann, proposal, AS_IT_IS)
         with pytest.raises(SaidNo, match="no longer waits"):
             await rejected(ann, proposal, "unsafe", None)
@@ -115,7 +159,8 @@ async def test_a_tool_that_fails_says_so(space: Space) -> None:
     async with space.connect("ann") as ann:
         with pytest.raises(mew.ToolError, match="no such place"):
             await approved(ann, proposal, AS_IT_IS)
-        assert ended((await Desk.open(ann)).find(proposal)).plain == "failed, approved by ann"
+        known = (await Desk.open(ann)).find(proposal)
+        assert ended(known, datetime.now(UTC)).plain == "failed, approved by ann (unattended)"
 
 
 async def test_who_is_to_do_it_may_be_named_where_it_is_open(space: Space) -> None:
@@ -128,14 +173,10 @@ async def test_who_is_to_do_it_may_be_named_where_it_is_open(space: Space) -> No
 async def test_a_rejection_says_why_to_who_proposed_it(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("bob") as bob, space.connect("ann") as ann:
-        chats = ann.envelopes("chat")
         record = await rejected(bob, proposal, "unsafe", "not there")
-        said = await anext(chats)
-        assert said.content["text"] == "not there"
-        assert said.to == ("bot",)
-        assert said.correlation_id == (record.rejections[-1].id,)
+        assert record.rejections[-1].message == "not there"
         known = (await Desk.open(ann, about=proposal)).find(proposal)
-    assert ended(known).plain == 'open, rejected by bob: unsafe ("not there")'
+    assert ended(known, datetime.now(UTC)).plain == 'open, rejected by bob: unsafe ("not there")'
 
 
 async def test_an_older_proposal_is_found_by_its_whole_id(
@@ -177,6 +218,38 @@ async def test_what_is_in_the_way_is_said(space: Space) -> None:
         assert theirs.hindrance(theirs.find(proposal)) == "it is yours, for somebody else to decide"
 
 
+async def test_those_whose_proposer_has_left_come_last_and_are_cleared_together(space: Space) -> None:
+    left = [await proposed(space) for _ in range(2)]
+    async with space.connect("ann") as ann, space.connect("cat") as other:
+        here = (await other.send("mcp/proposal", {"method": "tools/call", "params": WRITE}, to="fs")).id
+        desk = await Desk.open(ann)
+        assert [record.id for record in desk.waiting()] == [here, *left]
+        assert desk.hindrance(desk.find(left[0])) == "! its proposer bot has left"
+        assert desk.hindrance(desk.find(here)) == ""
+        cleared = await rejected_all_left(ann, "disagree", None)
+        assert [record.id for record in cleared] == left
+        assert {record.rejections[-1].message for record in cleared} == {"Its proposer has left the space."}
+        assert [record.id for record in (await Desk.open(ann)).waiting()] == [here]
+
+
+async def test_what_has_expired_cannot_be_approved_and_says_so(space: Space) -> None:
+    async with space.connect("bot") as bot, space.connect("ann") as ann:
+        payload = {
+            "method": "tools/call",
+            "params": WRITE,
+            "expires_at": "2026-01-01T00:00:00Z",
+            "why": "So.",
+        }
+        proposal = (await bot.send("mcp/proposal", payload, to="fs")).id
+        desk = await Desk.open(ann)
+        assert desk.waiting() == []
+        now = datetime.now(UTC)
+        assert "expired" in shown_line(desk.find(proposal), now).plain
+        assert '  why, says bot: "So."' in shown_open(desk.find(proposal), now).plain
+        with pytest.raises(SaidNo, match="no longer waits: expired"):
+            await approved(ann, proposal, AS_IT_IS)
+
+
 # What is shown.
 
 
@@ -184,8 +257,8 @@ async def test_what_waits_is_shown_with_what_the_tool_is(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
         desk = await Desk.open(ann)
-        await desk.look_at_tools(desk.book.open)
-        (record,) = desk.book.open
+        await desk.look_at_tools(desk.book.open(datetime.now(UTC)))
+        (record,) = desk.book.open(datetime.now(UTC))
     now = datetime.now(UTC)
     lines = shown_open(record, now).plain.split("\n")
     assert lines[0].startswith(f"{proposal[:8]}  bot proposes write_file of fs  ")

@@ -1,5 +1,6 @@
 """What others offer."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from mew.cli.everyday.offers import shown_offers
 from mew.cli.everyday.out import shown_value, whole
 from mew.cli.everyday.tools import arguments_for, offered
 from mew.cli.where import Failed
+from mew.proposals.catalogue import Tool
 from mew.testing import Space
 
 WHO: dict[str, list[Any]] = {
@@ -63,20 +65,23 @@ async def test_arguments_are_read_and_checked_by_the_schema_of_the_tool() -> Non
             await arguments_for(ann, "calc", "add", ["a=2", "c=1"], None)
 
 
+async def test_a_tool_that_is_not_there_is_said_with_the_nearest() -> None:
+    async with Space(WHO) as space, space.serving(calculator(), "calc"), space.connect("ann") as ann:
+        with pytest.raises(Failed, match="calc has no tool 'ad'; did you mean 'add'"):
+            await arguments_for(ann, "calc", "ad", [], None)
+        with pytest.raises(Failed, match="calc has no tool 'zzz'; 'mew tools calc' lists those it has"):
+            await arguments_for(ann, "calc", "zzz", [], None)
+
+
 async def test_who_may_not_see_the_schema_gives_arguments_all_the_same() -> None:
     async with Space(WHO) as space, space.serving(calculator(), "calc"), space.connect("bob") as bob:
         assert await arguments_for(bob, "calc", "add", ["a=2", "x=y"], None) == {"a": 2, "x": "y"}
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [
-        {},
-        {"name": 7},
-        {"name": "\x1b[2J", "description": "\x1b]0;x\x07", "inputSchema": {"properties": {"\x1b": 1}}},
-    ],
-)
-def test_whatever_a_participant_lists_cannot_act_on_the_terminal(tool: dict[str, Any]) -> None:
+def test_whatever_a_participant_lists_cannot_act_on_the_terminal() -> None:
+    hostile = {"name": "\x1b[2J", "description": "\x1b]0;x\x07", "inputSchema": {"properties": {"\x1b": 1}}}
+    tool = Tool.read("fs\x1b", hostile, datetime.now(UTC))
+    assert tool is not None
     assert all(line.plain.isprintable() for line in shown_offers({"fs\x1b": [tool]}))
 
 

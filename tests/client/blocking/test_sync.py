@@ -12,6 +12,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -124,8 +125,8 @@ def test_what_is_awaited_there_returns_here(stage: Stage) -> None:
     heard = stage.bob.envelopes("chat")
     said = stage.ann.chat("hello", to=["bob"])
     assert first(heard).id == said.id
-    assert stage.ann.call("calculator", "add", a=2, b=3) == 5
-    assert [tool["name"] for tool in stage.ann.tools("calculator")] == ["add", "count"]
+    assert stage.ann.call("calculator", "add", {"a": 2, "b": 3}) == 5
+    assert [tool.name for tool in stage.ann.tools("calculator")] == ["add", "count"]
 
 
 def test_plain_values_are_what_they_are_and_what_lives_on_is_a_copy(stage: Stage) -> None:
@@ -189,7 +190,7 @@ def test_it_works_in_a_thread_that_runs_an_event_loop() -> None:
         space = portal.host(Space(WHO))
         with host(portal, space.connect("ann")) as ann:
             portal.host(calculating(space))
-            total: int = ann.call("calculator", "add", a=2, b=3)
+            total: int = ann.call("calculator", "add", {"a": 2, "b": 3})
         portal.close()
         return total
 
@@ -284,7 +285,7 @@ def test_a_proposal_is_waited_for(stage: Stage) -> None:
 
 
 def test_a_call_that_is_only_proposed_waits_for_its_reviewer(stage: Stage, aside: Callable[..., Any]) -> None:
-    call = aside(stage.bot.call, "calculator", "add", a=2, b=3)
+    call = aside(stage.bot.call, "calculator", "add", {"a": 2, "b": 3})
     first(stage.ann.proposals()).reject("unsafe", "it overflows")
     with pytest.raises(NotFulfilled) as why:
         call.result(SOON_S)
@@ -300,7 +301,7 @@ def test_a_callback_is_called_in_the_thread_that_waits_and_may_use_the_client(st
     def told(done: float, total: float | None, message: str | None) -> None:
         heard.append((threading.current_thread(), done, stage.ann.chat(f"{done} of {total}").kind))
 
-    assert stage.ann.call("calculator", "count", to=3, on_progress=told) == 3
+    assert stage.ann.call("calculator", "count", {"to": 3}, on_progress=told) == 3
     assert heard == [(threading.current_thread(), done, "chat") for done in (1, 2, 3)]
 
 
@@ -334,9 +335,12 @@ def ask_slowly(stage: Stage, asked: Feed[Any], told: Callable[..., None]) -> Non
 def test_a_question_is_answered_in_the_thread_of_the_loop_and_must_not_wait_for_it(stage: Stage) -> None:
     stage.bot.propose("tools/call", {"name": "add"}, target="calculator")
     first(stage.ann.proposals())
-    assert len(stage.ann.book.for_reviewer("ann", lambda record: record.proposer == "bot")) == 1
+    assert (
+        len(stage.ann.book.for_reviewer("ann", datetime.now(UTC), lambda record: record.proposer == "bot"))
+        == 1
+    )
     with pytest.raises(RuntimeError, match="callback"):
-        stage.ann.book.for_reviewer("ann", lambda record: bool(stage.ann.id))
+        stage.ann.book.for_reviewer("ann", datetime.now(UTC), lambda record: bool(stage.ann.id))
 
 
 # Reasoning, and other contexts.
@@ -807,7 +811,7 @@ def test_mypy_rejects_what_is_wrong(tmp_path: Path) -> None:
 def test_a_proposal_is_followed_again_and_its_stages_are_iterated_over(
     stage: Stage, aside: Callable[..., Any]
 ) -> None:
-    proposal = stage.bot.propose_call("calculator", "add", a=2, b=3)
+    proposal = stage.bot.propose_call("calculator", "add", {"a": 2, "b": 3})
     stages = proposal.stages()
     assert str(first(stages)) == "waiting for approval"
     approved = aside(lambda: first(stage.ann.proposals()).approve())

@@ -15,6 +15,8 @@ from mew.protocol.envelope import Envelope, ParticipantId
 async def asynchronous() -> None:
     async with mew.connect("ws://localhost:8080", space="demo", token=Path("ann.token")) as me:
         assert_type(await me.chat("hello"), Envelope)
+        await me.call("calculator", "add", timout_s=3)  # type: ignore[call-arg]  # a misspelt option is no argument
+        await me.propose_call("calculator", "add", timout_s=3)  # type: ignore[call-arg]  # the same
         assert_type(me.proposals(), Feed[Review])
         async for proposal in me.proposals():
             await proposal.approve()
@@ -25,7 +27,8 @@ def synchronous() -> None:
         assert_type(me, sync.Client)
         assert_type(me.id, ParticipantId)
         assert_type(me.chat("hello"), Envelope)
-        assert_type(me.call("calculator", "add", a=2, b=3), Any)
+        assert_type(me.call("calculator", "add", {"a": 2, "b": 3}), Any)
+        me.call("calculator", "add", timout_s=3)  # type: ignore[call-arg]  # a misspelt option is no argument
         assert_type(me.proposals(), sync.Feed[sync.Review])
         for review in me.proposals():
             assert_type(review, sync.Review)

@@ -1,10 +1,11 @@
 """Arguments against the JSON Schema of a tool, which may be anybody's."""
 
+import re
 from typing import Any
 
 import pytest
 
-from mew.client.mcp.validation import InvalidArguments, check
+from mew.client.mcp.validation import InvalidArguments, check, check_call
 
 WRITE: dict[str, Any] = {
     "type": "object",
@@ -131,3 +132,59 @@ def test_what_is_large_and_simple_is_checked() -> None:
     check(list(range(20_000)), integers)
     with pytest.raises(InvalidArguments, match="'x'"):
         check([*range(20_000), "x"], {"type": "array", "items": {"type": "integer"}})
+
+
+# Calls, which servers take more of than their schemas say.
+
+RESIZE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "width": {"type": "integer"},
+        "scale": {"type": ["number", "null"], "default": 1.0},
+        "keep": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        "depth": {"enum": [8, 16]},
+        "name": {"type": "string"},
+    },
+    "required": ["width", "scale"],
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"width": 3},
+        {"width": "3"},
+        {"width": "-3", "scale": "1.5e3", "keep": "True", "depth": "16"},
+        {"width": 3, "scale": "null", "keep": "null"},
+        {"width": 3, "unknown": [1]},
+    ],
+)
+def test_defaults_may_be_missing_and_scalars_may_be_text_in_a_call(arguments: dict[str, Any]) -> None:
+    check_call(arguments, RESIZE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({}, "'width' is a required property"),
+        ({"width": "three"}, "'three' is not of type 'integer'"),
+        ({"width": "3.5"}, "'3.5' is not of type 'integer'"),
+        ({"width": 3, "keep": "maybe"}, "'maybe' is not valid under any of the given schemas"),
+        ({"width": 3, "depth": "32"}, "'32' is not one of"),
+        ({"width": 3, "name": 7}, "7 is not of type 'string'"),
+        ({"width": [3]}, "is not of type 'integer'"),
+    ],
+)
+def test_what_no_server_would_take_is_refused_in_a_call(arguments: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidArguments, match=re.escape(why)):
+        check_call(arguments, RESIZE)
+
+
+def test_unknown_arguments_are_refused_in_a_call_where_the_schema_forbids_them() -> None:
+    with pytest.raises(InvalidArguments, match="unknown argument 'pth'"):
+        check_call({"path": "/public/a", "pth": "x"}, WRITE)
+
+
+@pytest.mark.parametrize("schema", [{"type": 7}, {"$ref": "#/nowhere"}, "no schema"])
+def test_a_schema_that_nothing_can_be_checked_against_allows_every_call(schema: Any) -> None:
+    check_call({"a": 1}, schema)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from tests.client.ear import Ear, settled
 
 from mew.client.client import Client
 from mew.client.errors import AlreadyDecided, Disconnected, NotFulfilled, RpcError
-from mew.client.proposals.decided import ProposalStatus
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, TimedOut, Withdrawn
 from mew.client.proposals.review import Review
 from mew.client.serving.participant import Participant
+from mew.proposals.record import ProposalStatus
 from mew.protocol.kinds import Kind
 from mew.testing import Space
 
@@ -50,7 +51,7 @@ class Market:
     async def propose(self, item: str = "ink", **options: Any) -> str:
         """As a process does that leaves right after it; returns the handle."""
         async with self.space.connect("bot") as bot:
-            proposal = await bot.propose_call("shop", "order", item=item, **options)
+            proposal = await bot.propose_call("shop", "order", {"item": item}, **options)
             assert str(proposal.stage) == "waiting for approval"
             return proposal.id
 
@@ -81,7 +82,7 @@ async def market() -> AsyncIterator[Market]:
 
 async def test_the_stages_of_a_proposal_are_told_one_after_another() -> None:
     async with market() as here, here.space.connect("bot") as bot:
-        proposal = await bot.propose_call("shop", "order", item="ink", pieces=100)
+        proposal = await bot.propose_call("shop", "order", {"item": "ink", "pieces": 100})
         stages = proposal.stages()
         approving = await here.approve(proposal.id, {"item": "ink", "pieces": 5})
         here.shop.open.set()
@@ -101,7 +102,7 @@ async def test_the_stages_of_a_proposal_are_told_one_after_another() -> None:
 
 async def test_rejections_that_are_not_the_end_are_a_stage() -> None:
     async with market() as here, here.space.connect("bot") as bot, here.space.connect("bob"):
-        proposal = await bot.propose_call("shop", "order", item="ink", strategy=Strategy.RESILIENT)
+        proposal = await bot.propose_call("shop", "order", {"item": "ink"}, strategy=Strategy.RESILIENT)
         stages = proposal.stages()
         await anext(stages)
         await (await here.review(proposal.id)).reject("busy")
@@ -115,7 +116,7 @@ async def test_rejections_that_are_not_the_end_are_a_stage() -> None:
 async def test_the_stages_end_with_the_connection() -> None:
     async with market() as here:
         async with here.space.connect("bot") as bot:
-            proposal = await bot.propose_call("shop", "order", item="ink")
+            proposal = await bot.propose_call("shop", "order", {"item": "ink"})
             stages = proposal.stages()
         assert [str(stage) async for stage in stages] == ["waiting for approval"]
         assert str(proposal.stage) == "waiting for approval"
@@ -126,7 +127,7 @@ async def test_the_stages_end_with_the_connection() -> None:
 
 async def test_a_stage_says_nothing_that_a_terminal_would_obey() -> None:
     async with market() as here, here.space.connect("bot") as bot:
-        proposal = await bot.propose_call("shop", "order", item="ink")
+        proposal = await bot.propose_call("shop", "order", {"item": "ink"})
         stages = proposal.stages()
         await anext(stages)
         await (await here.review(proposal.id)).reject("\x1b[2J", "\x07")
@@ -140,7 +141,7 @@ async def test_leaving_does_not_withdraw_a_proposal() -> None:
     async with market() as here:
         id = await here.propose()
         assert (await here.review(id)).open
-        assert here.ann.book[id].status is ProposalStatus.OPEN
+        assert here.ann.book[id].status(datetime.now(UTC)) is ProposalStatus.OPEN
 
 
 @pytest.mark.parametrize("recall", [0, 100])
@@ -195,7 +196,7 @@ async def test_a_rejection_meanwhile_ends_it_for_everyone() -> None:
     async with market() as here:
         id = await here.propose()
         await (await here.review(id)).reject("policy", "Not on a Monday.")
-        assert here.ann.book[id].status is ProposalStatus.OPEN
+        assert here.ann.book[id].status(datetime.now(UTC)) is ProposalStatus.OPEN
         async with here.space.connect("bot") as bot:
             outcome = (await bot.proposal(id)).outcome
             assert isinstance(outcome, Rejected)
@@ -209,9 +210,9 @@ async def test_a_rejection_meanwhile_ends_it_for_everyone() -> None:
 async def test_how_an_earlier_process_gave_it_up_is_told_apart() -> None:
     async with market() as here:
         async with here.space.connect("bot") as bot:
-            withdrawn = await bot.propose_call("shop", "order", item="ink")
+            withdrawn = await bot.propose_call("shop", "order", {"item": "ink"})
             await withdrawn.withdraw("too dear")
-            late = await bot.propose_call("shop", "order", item="ink", timeout_s=0.01)
+            late = await bot.propose_call("shop", "order", {"item": "ink"}, timeout_s=0.01)
             await late
         async with here.space.connect("bot") as bot:
             assert (await bot.proposal(withdrawn.id)).outcome == Withdrawn(reason="too dear")
@@ -227,7 +228,7 @@ async def test_one_that_is_followed_again_can_be_withdrawn_and_given_a_time() ->
             await (await bot.proposal(first)).withdraw("never mind")
             assert await (await bot.proposal(first)) == Withdrawn(reason="never mind")
             assert await (await bot.proposal(second, timeout_s=0.01)) == TimedOut()
-        assert here.ann.book[second].status is ProposalStatus.TIMED_OUT
+        assert here.ann.book[second].status(datetime.now(UTC)) is ProposalStatus.WITHDRAWN
 
 
 async def test_another_strategy_waits_for_others_again() -> None:
@@ -257,7 +258,7 @@ async def test_exclusive_reviewers_stay_the_only_ones() -> None:
 
 async def test_one_that_this_process_follows_is_the_same_proposal() -> None:
     async with market() as here, here.space.connect("bot") as bot:
-        proposal = await bot.propose_call("shop", "order", item="ink")
+        proposal = await bot.propose_call("shop", "order", {"item": "ink"})
         again = await bot.proposal(proposal.id)
         await again.withdraw("once")
         assert await proposal == await again == Withdrawn(reason="once")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,12 +21,13 @@ from mew.client.errors import (
 )
 from mew.client.mcp.requests import Requests
 from mew.client.mcp.results import value_of
-from mew.client.proposals.book import ProposalBook
-from mew.client.proposals.decided import ProposalStatus
+from mew.client.proposals.live import keep_current
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, TimedOut, Withdrawn, is_rejected
 from mew.client.proposals.propose import Proposals
 from mew.client.wire.awaiting import awaiting
 from mew.client.wire.connection import Connection
+from mew.proposals.book import ProposalBook
+from mew.proposals.record import ProposalStatus
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpRequest
 from mew.testing import Space
@@ -52,6 +54,7 @@ class Person:
         self.connection = connection
         self.seen: Seen = []
         self.book = ProposalBook()
+        keep_current(connection, self.book)
         self.requests = Requests(connection)
         self.proposals = Proposals(connection, self.requests, self.book)
         connection.listen(lambda envelope, _: self.seen.append(envelope))
@@ -96,6 +99,17 @@ class Person:
                 await seen
         return self.kinds(kind)[count - 1]
 
+    async def until_joined(self, who: str) -> None:
+        """`who` has joined, be it before or still to come."""
+
+        def has_joined(*_: object) -> bool | None:
+            shown = [envelope.content for envelope in self.kinds(Kind.PRESENCE)]
+            return any(one["participant"]["id"] == who for one in shown) or None
+
+        with awaiting(self.connection, has_joined) as seen:
+            if not has_joined():
+                await seen
+
 
 @asynccontextmanager
 async def people(*names: str) -> AsyncIterator[list[Person]]:
@@ -131,7 +145,14 @@ async def test_an_approved_proposal_is_fulfilled_with_the_result_3_2_1() -> None
         proposal = await bot.proposals.propose("tools/call", WRITE, target="files", context="work")
         outcome = await proposal
         request = ann.kinds(Kind.MCP_REQUEST)[0]
-        assert outcome == Fulfilled(by="ann", request_id=request.id, response_by="files", result=DONE)
+        assert outcome == Fulfilled(
+            by="ann",
+            request_id=request.id,
+            response_by="files",
+            result=DONE,
+            arguments={"path": "/a", "text": "hi"},
+            digest=proposal.digest,
+        )
         assert str(outcome) == "approved by ann, answered by files"
         assert await proposal.value() == "written"
         assert (proposal.rejections, proposal.explanations) == ((), ())
@@ -151,13 +172,34 @@ async def test_a_proposal_looks_as_in_3_2() -> None:
         assert broadcast.content == {"method": "tools/list"}
 
 
+async def test_why_and_until_when_are_in_the_envelope() -> None:
+    async with people("bot", "ann") as (bot, ann):
+        proposal = await bot.proposals.propose("tools/call", WRITE, why="The tests need it.", expires_in=60)
+        seen = await ann.until(Kind.MCP_PROPOSAL)
+        assert seen.content["why"] == "The tests need it."
+        record = ann.book[proposal.id]
+        assert record.expires_at == datetime.fromisoformat(seen.content["expires_at"])
+        assert (record.why, proposal.record.why) == ("The tests need it.", "The tests need it.")
+
+
+@pytest.mark.parametrize("expires_in", [0, -1, float("inf"), float("nan")])
+async def test_an_expiry_that_is_none_is_refused(expires_in: float) -> None:
+    async with people("bot") as (bot,):
+        with pytest.raises(ValueError, match="positive number of seconds"):
+            await bot.proposals.propose("tools/call", WRITE, expires_in=expires_in)
+
+
+async def test_the_proposals_of_a_connection_share_its_book() -> None:
+    async with people("bot") as (bot,):
+        proposals = [await bot.proposals.propose("tools/call", WRITE) for _ in range(3)]
+        assert [proposal.record for proposal in proposals] == list(bot.book)
+
+
 async def test_the_digest_is_the_one_a_reviewer_sees() -> None:
     async with people("bot", "ann") as (bot, ann):
         proposal = await bot.proposals.propose("tools/call", WRITE, target="files")
-        seen = await ann.until(Kind.MCP_PROPOSAL)
-        record = ann.book.apply(seen, seen.ts)  # type: ignore[arg-type]  # it has a time
-        assert record is not None
-        assert proposal.digest == record.digest
+        await ann.until(Kind.MCP_PROPOSAL)
+        assert proposal.digest == ann.book[proposal.id].digest
 
 
 async def test_an_edited_approval_says_what_was_changed() -> None:
@@ -232,7 +274,7 @@ async def test_a_response_from_another_is_not_taken_for_the_answer() -> None:
 async def test_what_nobody_takes_up_times_out_and_is_withdrawn() -> None:
     """§3.3.1; timed out is not rejected."""
     async with people("bot", "ann") as (bot, ann):
-        proposal = await bot.proposals.propose("tools/call", WRITE, target="files", timeout_s=0.03)
+        proposal = await bot.proposals.propose("tools/call", WRITE, target="files", timeout_s=0.3)
         outcome = await proposal
         assert outcome == TimedOut()
         assert str(outcome) == "nobody took it up in time"
@@ -245,7 +287,7 @@ async def test_what_nobody_takes_up_times_out_and_is_withdrawn() -> None:
 
 async def test_a_proposal_times_out_though_nobody_waits_for_it() -> None:
     async with people("bot", "ann") as (bot, ann):
-        await bot.proposals.propose("tools/call", WRITE, timeout_s=0.02)
+        await bot.proposals.propose("tools/call", WRITE, timeout_s=0.2)
         await ann.until(Kind.MCP_WITHDRAW)
 
 
@@ -463,7 +505,7 @@ async def test_resilient_is_rejected_when_the_last_who_could_have_fulfilled_it_l
     async with asyncio.timeout(5), Space(WHO) as space, _entered(space, ["bot", "ann"]) as connections:
         bot, ann = map(Person, connections)
         async with space.connection("bob"):
-            await bot.until(Kind.PRESENCE, 2)
+            await bot.until_joined("bob")
             proposal = await bot.proposals.propose("tools/call", WRITE, strategy=Strategy.RESILIENT)
             await ann.reject(proposal.id)
         assert isinstance(await proposal, Rejected)
@@ -741,5 +783,5 @@ async def test_the_book_of_everyone_says_the_same_as_the_outcome() -> None:
         await ann.until(Kind.MCP_WITHDRAW, 2)
         for envelope in ann.seen:
             ann.book.apply(envelope, envelope.ts)  # type: ignore[arg-type]  # all have a time
-        assert ann.book[rejected.id].status is ProposalStatus.REJECTED
-        assert ann.book[timed_out.id].status is ProposalStatus.TIMED_OUT
+        assert ann.book[rejected.id].status(datetime.now(UTC)) is ProposalStatus.WITHDRAWN
+        assert ann.book[timed_out.id].status(datetime.now(UTC)) is ProposalStatus.WITHDRAWN

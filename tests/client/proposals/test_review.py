@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,13 +13,15 @@ from msgspec import UNSET
 from mew.client.errors import Absent, AlreadyDecided, Disconnected, Refused, RpcError, ToolError, Unanswered
 from mew.client.mcp.requests import Requests
 from mew.client.mcp.validation import InvalidArguments
-from mew.client.proposals.book import ProposalBook
+from mew.client.proposals.live import keep_current
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, Withdrawn
 from mew.client.proposals.propose import Proposals
 from mew.client.proposals.review import Review, Reviews
 from mew.client.serving.participant import Participant
 from mew.client.wire.awaiting import awaiting
 from mew.client.wire.connection import Connection
+from mew.proposals.book import ProposalBook
+from mew.proposals.preview import preview
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpRequest
 from mew.testing import Space
@@ -59,6 +63,7 @@ class Person:
         self.connection = connection
         self.seen: list[Envelope] = []
         self.book = ProposalBook()
+        keep_current(connection, self.book)
         self.requests = Requests(connection)
         self.proposals = Proposals(connection, self.requests, self.book)
         self.reviews = Reviews(connection, self.book, self.requests)
@@ -183,7 +188,7 @@ async def test_a_review_shows_what_it_would_do_and_what_the_tool_says_of_itself(
         assert review.annotations == {"destructiveHint": True}
         assert review.digest == ann.book[proposal.id].digest
         assert not review.changed
-        assert review.preview() == ann.book[proposal.id].preview()
+        assert review.preview() == preview(ann.book[proposal.id])
 
 
 async def test_a_tool_that_changed_is_marked() -> None:
@@ -493,7 +498,7 @@ async def test_an_id_that_is_used_again_is_another_proposal() -> None:
         payload = {"method": "tools/call", "params": {"name": "delete"}}
         again = bot.connection.compose(Kind.MCP_PROPOSAL, payload, to=["files"], id=proposal.id)
         ann.book.apply(again, again.ts)  # type: ignore[arg-type]  # it has a time
-        assert ann.book[proposal.id].is_open
+        assert ann.book[proposal.id].is_open(datetime.now(UTC))
         assert not review.open
         assert review.params == WRITE
         with pytest.raises(AlreadyDecided):
@@ -510,21 +515,51 @@ async def test_a_rejection_names_its_proposal_and_says_why_3_3_2() -> None:
         await (await ann.review()).reject("unsafe")
         no = await bot.until(Kind.MCP_REJECT)
         assert (no.to, no.correlation_id) == (("bot",), (proposal.id,))
-        assert no.content == {"reason": "unsafe"}
+        assert no.content == {"reason": "unsafe", "via": "sdk"}
         assert isinstance(await proposal, Rejected)
         assert not ann.kinds(Kind.CHAT)
 
 
-async def test_an_explanation_follows_as_a_chat_3_3_3() -> None:
+async def test_a_rejection_carries_its_words_to_the_proposer() -> None:
     async with people("bot", "ann") as (bot, ann):
         proposal = await bot.proposals.propose("tools/call", WRITE)
-        await (await ann.review()).reject(explanation="not on a Friday")
-        said = await bot.until(Kind.CHAT)
-        no = await bot.until(Kind.MCP_REJECT)
-        assert no.content == {"reason": "disagree"}
-        assert (said.to, said.correlation_id) == (("bot",), (no.id,))
-        assert said.content == {"text": "not on a Friday", "format": "plain"}
-        assert [explanation.text for explanation in proposal.explanations] == ["not on a Friday"]
+        await (await ann.review()).reject(message="not on a Friday")
+        outcome = await proposal
+        assert isinstance(outcome, Rejected)
+        assert (outcome.by, outcome.reason, outcome.message) == ("ann", "disagree", "not on a Friday")
+        assert (await bot.until(Kind.MCP_REJECT)).content == {
+            "reason": "disagree",
+            "via": "sdk",
+            "message": "not on a Friday",
+        }
+        assert not bot.kinds(Kind.CHAT)
+
+
+async def test_what_expired_is_neither_offered_nor_approved() -> None:
+    async with people("bot", "ann", "files") as (bot, ann, _):
+        proposal = await bot.proposals.propose("tools/call", WRITE, target="files", expires_in=60)
+        review = await ann.review()
+        assert review.expires_at is not None
+        past = replace(ann.book[proposal.id], expires_at=datetime.now(UTC))
+        ann.book.adopt(past)
+        assert not review.open
+        assert len(ann.reviews.proposals()) == 0
+        with pytest.raises(AlreadyDecided, match="has expired"):
+            await review.approve()
+
+
+async def test_an_approval_says_on_which_surface_it_was_made() -> None:
+    async with people("bot", "ann", "files") as (bot, ann, files):
+        serve(files)
+        proposal = await bot.proposals.propose("tools/call", WRITE, target="files", why="The tests need it.")
+        review = await ann.review()
+        assert review.why == "The tests need it."
+        await review.approve({"path": "/b", "text": "hi"})
+        outcome = await proposal
+        assert isinstance(outcome, Fulfilled)
+        assert (outcome.by, outcome.via) == ("ann", "sdk")
+        assert outcome.arguments == {"path": "/b", "text": "hi"}
+        assert outcome.digest == bot.book[proposal.id].fulfilments[0].digest is not None
 
 
 async def test_what_one_has_rejected_is_not_shown_again() -> None:
@@ -560,11 +595,11 @@ async def test_what_was_proposed_before_one_came_can_be_decided() -> None:
         Space({"bot": ["mcp/*"], "ann": ["*"]}) as space,
         space.connect("bot") as bot,
     ):
-        first = await bot.propose_call("bot", "write", text="a")
-        second = await bot.propose_call("bot", "write", text="b")
+        first = await bot.propose_call("bot", "write", {"text": "a"})
+        second = await bot.propose_call("bot", "write", {"text": "b"})
         await second.withdraw()
         async with space.connect("ann", recall=100) as ann:
-            assert [record.id for record in ann.book.open] == [first.id]
+            assert [record.id for record in ann.book.open(datetime.now(UTC))] == [first.id]
             review = await anext(ann.proposals())
             assert (review.id, review.arguments) == (first.id, {"text": "a"})
             await review.reject("unsafe")

@@ -65,7 +65,7 @@ async def people(*names: str, who: str = "disk") -> AsyncIterator[tuple[Any, ...
 async def test_a_large_result_is_returned_as_if_nothing_had_happened(size: int) -> None:
     async with people("ann", "eve") as (_, _, ann, eve):
         ear = Ear(eve.connection)
-        assert await ann.call("disk", "read", size=size) == "x" * size
+        assert await ann.call("disk", "read", {"size": size}) == "x" * size
         seen = (await ear.hears(Kind.MCP_RESPONSE))["result"]
         parcel = parcel_in(seen)
         assert parcel is not None
@@ -81,7 +81,7 @@ async def test_a_large_result_is_returned_as_if_nothing_had_happened(size: int) 
 async def test_a_result_that_fits_goes_in_an_envelope() -> None:
     async with people("ann") as (_, _, ann):
         ear = Ear(ann.connection)
-        assert len(await ann.call("disk", "read", size=200_000)) == 200_000
+        assert len(await ann.call("disk", "read", {"size": 200_000})) == 200_000
         assert not ear.all(Kind.STREAM_OPEN)
 
 
@@ -95,14 +95,14 @@ async def test_any_method_may_have_a_large_result() -> None:
 async def test_several_large_results_at_a_time_are_not_confused() -> None:
     async with people("ann") as (_, _, ann):
         sizes = [MIB + number for number in range(8)]
-        results = await asyncio.gather(*(ann.call("disk", "read", size=size) for size in sizes))
+        results = await asyncio.gather(*(ann.call("disk", "read", {"size": size}) for size in sizes))
         assert [len(result) for result in results] == sizes
 
 
 async def test_a_stream_that_brings_a_result_is_not_among_those_that_come() -> None:
     async with people("ann") as (_, _, ann):
         incoming = ann.streams.incoming()
-        await ann.call("disk", "read", size=MIB)
+        await ann.call("disk", "read", {"size": MIB})
         assert len(incoming) == 0
 
 
@@ -110,7 +110,7 @@ async def test_that_a_tool_failed_is_seen_by_all() -> None:
     async with people("ann", "eve") as (_, _, ann, eve):
         ear = Ear(eve.connection)
         with pytest.raises(ToolError) as failed:
-            await ann.call("disk", "fail", size=MIB)
+            await ann.call("disk", "fail", {"size": MIB})
         assert len(str(failed.value)) == MIB
         assert (await ear.hears(Kind.MCP_RESPONSE))["result"]["isError"] is True
 
@@ -118,7 +118,7 @@ async def test_that_a_tool_failed_is_seen_by_all() -> None:
 async def test_who_approves_and_who_proposed_both_get_all_of_it() -> None:
     async with people("ann", "bot", "eve") as (_, _, ann, bot, eve):
         ear = Ear(eve.connection)
-        proposal = await bot.propose_call("disk", "read", size=5 * MIB)
+        proposal = await bot.propose_call("disk", "read", {"size": 5 * MIB})
         async for review in ann.proposals():
             assert len(await review.approve()) == 5 * MIB
             break
@@ -136,7 +136,7 @@ async def test_a_proposal_made_before_the_one_who_does_it_came_is_found_again() 
         space.connect("ann") as ann,
         space.connect("bot") as bot,
     ):
-        proposal = await bot.propose_call("disk", "read", size=MIB)
+        proposal = await bot.propose_call("disk", "read", {"size": MIB})
         async with space.serving(disk(), "disk"):
             await ann.review(proposal.id).approve()
             assert len(await proposal.value()) == MIB
@@ -145,7 +145,7 @@ async def test_a_proposal_made_before_the_one_who_does_it_came_is_found_again() 
 async def test_a_proposal_that_is_followed_again_has_what_is_kept_of_its_result() -> None:
     async with people("ann") as (space, _, ann):
         async with space.connect("bot") as bot:
-            id = (await bot.propose_call("disk", "read", size=MIB)).id
+            id = (await bot.propose_call("disk", "read", {"size": MIB})).id
         async for review in ann.proposals():
             await review.approve()
             break
@@ -160,9 +160,9 @@ async def test_a_proposal_that_is_followed_again_has_what_is_kept_of_its_result(
 
 async def test_without_the_capability_it_is_an_error_that_names_it() -> None:
     async with people("ann", who="plain") as (_, _, ann):
-        assert len(await ann.call("plain", "read", size=700_000)) == 700_000
+        assert len(await ann.call("plain", "read", {"size": 700_000})) == 700_000
         with pytest.raises(RpcError) as refused:
-            await ann.call("plain", "read", size=2 * MIB)
+            await ann.call("plain", "read", {"size": 2 * MIB})
         assert str(refused.value) == (
             "the result has 2.0 MiB, too large for an envelope; "
             "with the capability 'stream/*' 'plain' could send it over a stream (-32000)"
@@ -173,12 +173,12 @@ async def test_without_the_capability_it_is_an_error_that_names_it() -> None:
 async def test_there_is_an_end_to_how_large_a_result_may_be() -> None:
     async with people("ann") as (_, _, ann):
         with pytest.raises(RpcError, match=r"at most 64\.0 MiB are sent: ask for less"):
-            await ann.call("disk", "read", size=PARCEL_BYTES_MAX)
+            await ann.call("disk", "read", {"size": PARCEL_BYTES_MAX})
 
 
 async def test_a_mark_is_ours_to_set() -> None:
     async with people("ann") as (_, _, ann):
-        assert await ann.call("disk", "forge", stream_id="s1") == "small"
+        assert await ann.call("disk", "forge", {"stream_id": "s1"}) == "small"
 
 
 # A sender that does not keep its word.

@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from mew.client.serving.answering import Answering
 from mew.client.serving.participant import Participant
 from mew.client.serving.retention import EnvelopeMemory
 from mew.client.serving.voice import Voice
+from mew.proposals.record import ProposalStatus
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Chat, Kind
 from mew.testing import Space
@@ -115,9 +117,9 @@ async def test_a_response_names_its_request_and_goes_to_who_asked_3_1_2() -> Non
 
 async def test_the_tool_of_a_participant_is_called_as_in_the_readme() -> None:
     async with on_stage(calculator()) as stage:
-        assert await stage.ann.call("bot", "add", a=2, b=3) == 5
+        assert await stage.ann.call("bot", "add", {"a": 2, "b": 3}) == 5
         (tool,) = await stage.ann.tools("bot")
-        assert tool["description"] == "Add two numbers."
+        assert tool.description == "Add two numbers."
         hello = await stage.ann.request("bot", "initialize", {"protocolVersion": "2025-06-18"})
         assert hello["serverInfo"] == {"name": "calculator", "version": "1.2"}
 
@@ -135,7 +137,7 @@ async def test_errors_are_json_rpc_errors_and_answer_once_8_2() -> None:
             await stage.ann.request("bot", "tools/dance")
         assert unknown.value.code == -32601
         with pytest.raises(RpcError) as missing:
-            await stage.ann.call("bot", "subtract", a=1)
+            await stage.ann.call("bot", "subtract", {"a": 1})
         assert missing.value.code == -32602
         await settled(stage.bot.connection)
         assert len(stage.ear.all(Kind.MCP_RESPONSE)) == 2
@@ -143,9 +145,28 @@ async def test_errors_are_json_rpc_errors_and_answer_once_8_2() -> None:
 
 async def test_a_notification_gets_no_response_8_2() -> None:
     async with on_stage(calculator()) as stage:
-        for method in ("notifications/initialized", "tools/call", "nonsense"):
+        for method in ("notifications/initialized", "notifications/nonsense"):
             await stage.ear.ask(Kind.MCP_REQUEST, notifying(method))
             await stage.ear.ask(Kind.MCP_REQUEST, notifying(method), to=())
+        await settled(stage.ann.connection, stage.bot.connection)
+        assert stage.ear.all(Kind.MCP_RESPONSE) == []
+
+
+async def test_a_request_without_a_json_rpc_id_is_answered_without_one() -> None:
+    async with on_stage(calculator()) as stage:
+        params = {"name": "add", "arguments": {"a": 2, "b": 3}}
+        asked = await stage.ear.ask(Kind.MCP_REQUEST, {"method": "tools/call", "params": params})
+        response = await stage.ear.hears_of(Kind.MCP_RESPONSE, asked)
+        assert response.content["result"]["structuredContent"] == {"result": 5}
+        assert "id" not in response.content
+        asked = await stage.ear.ask(Kind.MCP_REQUEST, {"method": "nonsense"})
+        response = await stage.ear.hears_of(Kind.MCP_RESPONSE, asked)
+        assert response.content["error"]["code"] == -32601
+
+
+async def test_a_request_without_a_json_rpc_id_to_nobody_is_not_answered() -> None:
+    async with on_stage(calculator()) as stage:
+        await stage.ear.ask(Kind.MCP_REQUEST, {"method": "tools/list"}, to=())
         await settled(stage.ann.connection, stage.bot.connection)
         assert stage.ear.all(Kind.MCP_RESPONSE) == []
 
@@ -162,7 +183,7 @@ async def test_a_malformed_request_is_dropped_and_counted_4_3() -> None:
     async with on_stage(calculator()) as stage:
         await stage.ear.ask(Kind.MCP_REQUEST, {"id": 1, "params": {}})
         await stage.ear.ask(Kind.MCP_REQUEST, {"id": 1, "method": 7})
-        assert await stage.ann.call("bot", "add", a=1, b=1) == 2
+        assert await stage.ann.call("bot", "add", {"a": 1, "b": 1}) == 2
         assert stage.bot.misconduct[stage.ann.id].count == 2
         assert len(stage.ear.all(Kind.MCP_RESPONSE)) == 1
 
@@ -172,11 +193,34 @@ async def test_a_participant_may_call_itself() -> None:
 
     @participant.tool
     async def double(a: int) -> int:
-        total: int = await participant.client.call("bot", "add", a=a, b=a)
+        total: int = await participant.client.call("bot", "add", {"a": a, "b": a})
         return total
 
     async with on_stage(participant) as stage:
-        assert await stage.ann.call("bot", "double", a=4) == 8
+        assert await stage.ann.call("bot", "double", {"a": 4}) == 8
+
+
+async def test_what_expired_before_it_was_approved_is_refused() -> None:
+    async with on_stage(calculator()) as stage:
+        call = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        payload = {"method": "tools/call", "params": call, "expires_at": "2026-01-01T00:00:00Z"}
+        late = await stage.ann.send("mcp/proposal", payload, to="bot")
+        with pytest.raises(RpcError, match="before it was approved: nothing was done"):
+            await stage.ann.request("bot", "tools/call", call, correlation_id=[late.id])
+        for _ in range(9):  # more than are listed of one participant
+            with pytest.raises(RpcError, match="before it was approved"):
+                await stage.ann.request("bot", "tools/call", call, correlation_id=[late.id])
+        assert stage.ann.book[late.id].status(datetime.now(UTC)) is ProposalStatus.EXPIRED
+        assert await stage.ann.request("bot", "tools/list", correlation_id=[late.id])
+
+
+async def test_what_was_approved_in_time_runs() -> None:
+    async with on_stage(calculator()) as stage:
+        call = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        payload = {"method": "tools/call", "params": call, "expires_at": "2126-01-01T00:00:00Z"}
+        proposal = await stage.ann.send("mcp/proposal", payload, to="bot")
+        await stage.ann.request("bot", "tools/call", call, correlation_id=[proposal.id])
+        assert stage.ann.book[proposal.id].status(datetime.now(UTC)) is ProposalStatus.FULFILLED
 
 
 async def test_an_answer_that_the_gateway_refuses_becomes_an_error() -> None:
@@ -412,7 +456,7 @@ async def test_a_change_of_the_tools_is_announced_once() -> None:
         assert announced.to == ()
         assert announced.content["method"] == "notifications/tools/list_changed"
         await settled(stage.bot.connection)
-        assert {tool["name"] for tool in await stage.ann.tools("bot")} == {"add", "one", "two"}
+        assert {tool.name for tool in await stage.ann.tools("bot")} == {"add", "one", "two"}
 
 
 async def test_who_subscribed_to_a_resource_hears_that_it_changed() -> None:
@@ -532,7 +576,7 @@ async def test_a_proposal_without_a_hook_is_left_to_others_and_logged(
             await stage.ear.ask(Kind.MCP_PROPOSAL, proposal, context="deep")
         await settled(stage.ann.connection, stage.bot.connection)
         assert stage.ear.all(Kind.MCP_REJECT) + stage.ear.all(Kind.MCP_RESPONSE) == []
-        assert len(stage.bot.book.open) == 2
+        assert len(stage.bot.book.open(datetime.now(UTC))) == 2
     assert len([record for record in caplog.records if "no on_proposal" in record.message]) == 1
 
 
@@ -660,7 +704,7 @@ async def test_it_runs_once_at_a_time_and_again_after_that() -> None:
             await participant.serve(stage.bot)
         assert participant.client is stage.bot
     async with on_stage(participant) as stage:
-        assert await stage.ann.call("bot", "add", a=1, b=1) == 2
+        assert await stage.ann.call("bot", "add", {"a": 1, "b": 1}) == 2
 
 
 async def test_hooks_hear_of_pauses_and_status_has_more_to_tell_3_9() -> None:
@@ -765,11 +809,11 @@ async def test_who_runs_twice_is_warned_that_both_do_what_is_asked(caplog: pytes
         space.connect("ann") as ann,
         space.serving(calculator(), "bot"),
     ):
-        assert await ann.call("bot", "add", a=1, b=2) == 3
+        assert await ann.call("bot", "add", {"a": 1, "b": 2}) == 3
         assert "runs twice" not in caplog.text
         async with space.serving(calculator(), "bot"):
             answers = ann.envelopes("mcp/response", sender="bot")
-            assert await ann.call("bot", "add", a=1, b=2) == 3
+            assert await ann.call("bot", "add", {"a": 1, "b": 2}) == 3
             for _ in range(2):
                 await anext(answers)
             await settled(ann.connection)

@@ -244,7 +244,7 @@ async def test_in_a_download_those_asked_write_and_the_owner_reads_3_15() -> Non
         assert await anext(aiter(stream)) == b"here you are"
         with pytest.raises(Refused) as refused:
             await stream.write(b"not mine to write")
-        assert refused.value.why is Refusal.NOT_STREAM_WRITER
+        assert refused.value.why is Refusal.UNAUTHORIZED_STREAM_WRITE
 
 
 async def test_the_owner_lets_others_write_and_no_longer_3_15() -> None:
@@ -265,7 +265,7 @@ async def test_the_owner_lets_others_write_and_no_longer_3_15() -> None:
             await tell(ann, Kind.CHAT, text="stop")
         with pytest.raises(Refused) as refused:
             await theirs.write(b"no more")
-        assert refused.value.why is Refusal.NOT_STREAM_WRITER
+        assert refused.value.why is Refusal.UNAUTHORIZED_STREAM_WRITE
         with pytest.raises(Refused) as refused:
             await theirs.grant_write("bob")
         assert refused.value.why is Refusal.NOT_STREAM_OWNER
@@ -420,6 +420,24 @@ async def test_a_reader_that_lost_its_connection_knows_that_data_is_missing() ->
         again = theirs.read()
         await stream.write(b"three")
         assert await anext(again) == b"three"
+        assert not theirs.closed
+
+
+async def test_a_reader_for_whom_the_gateway_dropped_frames_knows_that_data_is_missing() -> None:
+    async with stage() as (space, ann, bob, _):
+        incoming = bob.incoming()
+        stream = await ann.open()
+        theirs = await anext(incoming)
+        await stream.write(b"one")
+        await tell(ann, Kind.CHAT, text="and more")
+        room = space._room
+        assert room is not None
+        slow = next(one for one in room.connections.values() if one.who == "bob")
+        room.tell_dropped(slow, {stream.id: 3})
+        kept: list[bytes] = []
+        with pytest.raises(StreamBroken):
+            await everything(theirs, kept.append)
+        assert kept == [b"one"]
         assert not theirs.closed
 
 

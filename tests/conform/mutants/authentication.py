@@ -10,8 +10,8 @@ from mew.protocol.envelope import Envelope, ParticipantId
 from mew.space import Space, holdings, presence
 from mew.space.state import signed
 
-from .breaks import Break, Mutant, replaced
-from .deciding import allowing
+from .breaks import Break, Mutant, replaced, wrapping
+from .deciding import allowing, judging
 
 __all__ = ["MUTANTS"]
 
@@ -63,14 +63,15 @@ def of_the_last() -> Break:
     return broken
 
 
-def second_connections_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Space.refusal
+def who_comes_back_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: set[str] = set()
 
-    def refusal(space: Space, at: Any, envelope: Envelope, *, lenient: bool = False) -> Any:
-        many = space.state.members.get(ParticipantId(envelope.sender), 0) > 1
-        return None if many else right(space, at, envelope, lenient=lenient)
+    def leaving(right: Any, state: Any, entry: Any, who: str) -> Any:
+        gone.add(who)
+        return right(state, entry, who)
 
-    monkeypatch.setattr(Space, "refusal", refusal)
+    wrapping(presence, "drop", leaving)(monkeypatch)
+    judging(lambda space, envelope, refused: None if envelope.sender in gone else refused)(monkeypatch)
 
 
 MUTANTS: Final = (
@@ -112,11 +113,16 @@ MUTANTS: Final = (
         showing(lambda state, who: "peer" if "listener" in state.members and state.members[who] > 1 else who),
         "once others are there",
     ),
-    Mutant("authentication.by-identity", IDENTITY, second_connections_are_free, "peer-again may not send"),
+    Mutant(
+        "authentication.by-identity",
+        IDENTITY,
+        who_comes_back_is_free,
+        "peer-again may not send",
+    ),
     Mutant(
         "authentication.space-access",
         SPACES,
-        replaced(Guard, "room", lambda self, name: next(iter(self._rooms.values()))),
+        wrapping(Guard, "room", lambda right, guard, name: right(guard, "conform")),
         "hears what is said there",
     ),
 )

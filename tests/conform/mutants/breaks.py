@@ -6,7 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from mew.protocol.envelope import Envelope
-from mew.space import space as space_module
+from mew.protocol.kinds import Nothing
+from mew.space import Space
+from mew.space.space import Rule
 
 __all__ = ["Break", "Mutant", "Said", "When", "mutants", "of", "replaced", "ruled", "shown", "wrapping"]
 
@@ -45,8 +47,8 @@ def wrapping(owner: Any, name: str, wrong: Callable[..., Any]) -> Break:
 
 def ruled(kind: str, **parts: Any) -> Break:
     """What the space does with a kind: another `shape`, `check` or `act`."""
-    rule = space_module._RULES[kind]._replace(**parts)
-    return lambda monkeypatch: monkeypatch.setitem(space_module._RULES, kind, rule)
+    rule = Space.RULES.get(kind, Rule(Nothing, None, None))._replace(**parts)
+    return lambda monkeypatch: monkeypatch.setitem(Space.RULES, kind, rule)
 
 
 def of(*kinds: str, sender: str = "") -> When:

@@ -1,20 +1,20 @@
 """Gateways that enforce capabilities otherwise."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
-from mew.gateway import socket
-from mew.gateway.websocket import Message, Opcode, text_frame
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
 from mew.protocol.capability.clause import Clause
-from mew.protocol.envelope import Envelope
+from mew.protocol.envelope import Envelope, ParticipantId
 from mew.space import Space, holdings, presence
 
-from .breaks import Break, Mutant, of, replaced, ruled
-from .deciding import allowing, leaking
-from .doors import taking
+from .breaks import Break, Mutant, of, replaced, ruled, wrapping
+from .deciding import allowing, allowing_again, judging
+from .doors import leaking, show, taking
 
 __all__ = ["MUTANTS"]
 
@@ -46,29 +46,13 @@ def first_only(count: int) -> Break:
     return allowing(when)
 
 
-def as_kinds_were() -> Break:
-    """Once a kind was allowed it is allowed, whatever the payload."""
-    allowed: set[tuple[str, str]] = set()
-    right = Space.refusal
-
-    def refusal(space: Space, at: Any, envelope: Envelope, *, lenient: bool = False) -> Any:
-        refused = right(space, at, envelope, lenient=lenient)
-        if refused is None:
-            allowed.add((envelope.sender, envelope.kind))
-        return None if (envelope.sender, envelope.kind) in allowed else refused
-
-    return replaced(Space, "refusal", refusal)
-
-
 def on_connections(fits: Callable[[int], bool]) -> Break:
     """Not judged with so many connections."""
-    right = Space.refusal
 
-    def refusal(space: Space, at: Any, envelope: Envelope, *, lenient: bool = False) -> Any:
-        connections = space.state.members.get(envelope.sender, 0)  # type: ignore[call-overload]
-        return None if fits(connections) else right(space, at, envelope, lenient=lenient)
+    def judge(space: Space, envelope: Envelope, refused: Any) -> Any:
+        return None if fits(space.state.members.get(ParticipantId(envelope.sender), 0)) else refused
 
-    return replaced(Space, "refusal", refusal)
+    return judging(judge)
 
 
 def who_came_back() -> Break:
@@ -97,17 +81,10 @@ def unread(raw: bytes) -> bytes:
     return raw if b"write_file" in raw else raw.replace(b"wri\\u0074e_file", b"read_file")
 
 
-def receiving_binary(monkeypatch: pytest.MonkeyPatch) -> None:
+def passing_on(right: Any, room: Room, connection: RoomConnection, data: bytes) -> None:
     """What comes in a binary frame is passed on as it is."""
-    right = socket.Guest.receive
-
-    def receive(guest: socket.Guest, messages: Sequence[Message]) -> None:
-        for opcode, data in messages:
-            if opcode == Opcode.BINARY:
-                guest.room._outboxes.to_all(text_frame(data))
-        right(guest, messages)
-
-    monkeypatch.setattr(socket.Guest, "receive", receive)
+    show(room, data)
+    right(room, connection, data)
 
 
 def at_the_next_join(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,13 +134,18 @@ MUTANTS: Final = (
         "capability.enforced-on-all", ALL, first_only(1), "envelope 2 of 24 in a row, mcp/request write_file"
     ),
     Mutant("capability.enforced-on-all", ALL, first_only(6), "in a row"),
-    Mutant("capability.enforced-on-all", ALL, as_kinds_were(), "mcp/request write_file, is not allowed"),
+    Mutant("capability.enforced-on-all", ALL, allowing_again(), "mcp/request write_file, is not allowed"),
     Mutant("capability.enforced-on-all", ALL, on_connections(lambda count: count > 1), "may not send"),
     Mutant("capability.enforced-on-all", ALL, who_came_back(), "may not send"),
     Mutant(
         "capability.blocked", DISGUISED, taking(first_wins), "received what reader holds no capability for"
     ),
-    Mutant("capability.blocked", DISGUISED, receiving_binary, "received what reader holds no capability for"),
+    Mutant(
+        "capability.blocked",
+        DISGUISED,
+        wrapping(Room, "receive_binary", passing_on),
+        "received what reader holds no capability for",
+    ),
     Mutant("capability.blocked", DISGUISED, taking(unread), "received what reader holds no capability for"),
     Mutant("capability.dynamic", CHANGE, ruled("capability/revoke", act=lambda *_: []), "may not send"),
     Mutant("capability.dynamic", CHANGE, at_the_next_join, "counts only after"),

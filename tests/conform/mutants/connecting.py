@@ -6,14 +6,14 @@ from typing import Any, Final
 import pytest
 
 from mew.conform.cast import ROLES
-from mew.gateway import guard, socket
-from mew.gateway.auth import Identity, StaticTokens, TokenSource
-from mew.gateway.guard import Admission, Guard
+from mew.gateway import guard
+from mew.gateway.guard import Admission, Denied, Guard
+from mew.gateway.websocket import door
 from mew.protocol.envelope import ParticipantId
 from mew.space import holdings, presence
-from mew.space.state import signed
 
 from .breaks import Break, Mutant, replaced
+from .deciding import welcoming
 
 __all__ = ["MUTANTS"]
 
@@ -27,13 +27,18 @@ HOLD: Final = "connecting.the_gateway_knows_what_they_hold_now"
 
 def taking(whose: Callable[[str], str | None]) -> Break:
     """A token that nobody has is somebody's."""
-    right = StaticTokens.identify
+    right = Guard.admit
 
-    async def identify(self: StaticTokens, token: str, space: str) -> Identity | None:
-        known, who = await right(self, token, space), whose(token)
-        return known or (Identity(ParticipantId(who), None, TokenSource.CONFIGURED) if who else None)
+    async def admit(self: Guard, request: Any, token: Any, space: Any) -> Admission:
+        try:
+            return await right(self, request, token, space)
+        except Denied as denied:
+            who = whose(token) if denied.code == "bad_token" else None
+            if who is None:
+                raise
+            return Admission(self.room(space), ParticipantId(who))
 
-    return replaced(StaticTokens, "identify", identify)
+    return replaced(Guard, "admit", admit)
 
 
 def first_of(fits: Callable[[str], bool]) -> str | None:
@@ -69,13 +74,15 @@ def empty_is_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
         is_empty = request.headers.get("Authorization", "").strip() == "Bearer"
         return "t-listener" if is_empty else right(request)
 
-    monkeypatch.setattr(socket, "token_of", token_of)
+    monkeypatch.setattr(door, "token_of", token_of)
 
 
 def drop_at_once(state: Any, entry: Any, connection: Any) -> Any:
     """Whoever ends one connection is gone."""
-    who = state.connections.pop(connection, None)
-    return presence.drop(state, entry, who) if who in state.members else []
+    who = state.disconnect(connection)
+    for other in state.connected.get(who, ()):
+        state.disconnect(other)
+    return [] if who is None else presence.drop(state, entry, who)
 
 
 def forgetting(state: Any, who: Any) -> None:
@@ -84,19 +91,13 @@ def forgetting(state: Any, who: Any) -> None:
 
 
 def never_gone(state: Any, entry: Any, connection: Any) -> Any:
-    del state.connections[connection]
+    state.disconnect(connection)
     return []
 
 
-def welcoming(listed: Callable[[Any, Any], list[Any]]) -> Break:
+def listing(listed: Callable[[Any, Any], list[Any]]) -> Break:
     """Another list of participants in the welcome."""
-
-    def otherwise(state: Any, entry: Any, *, kind: Any, payload: Any, **more: Any) -> Any:
-        if "participants" in payload:
-            payload = {**payload, "participants": listed(state, payload["participants"])}
-        return signed(state, entry, kind=kind, payload=payload, **more)
-
-    return replaced(presence, "signed", otherwise)
+    return welcoming(lambda state, who, said: said.update(participants=listed(state, said["participants"])))
 
 
 def by_connection(state: Any, listed: Any) -> list[Any]:
@@ -109,7 +110,7 @@ def everyone_known(state: Any, listed: Any) -> list[Any]:
 
 MUTANTS: Final = (
     Mutant(
-        "connect.websocket", OPENS, replaced(socket, "token_of", lambda request: None), "is refused: HTTP 401"
+        "connect.websocket", OPENS, replaced(door, "token_of", lambda request: None), "is refused: HTTP 401"
     ),
     Mutant(
         "connect.websocket",
@@ -165,13 +166,13 @@ MUTANTS: Final = (
     Mutant("connect.state-tracked", THERE, replaced(presence, "leave", never_gone), "welcomes still list it"),
     Mutant("connect.state-tracked", THERE, replaced(presence, "leave", drop_at_once), "0 times, not 1"),
     Mutant("connect.state-tracked", HOLD, replaced(holdings, "changed", forgetting), "a welcome lists"),
-    Mutant("connect.state-tracked", THERE, welcoming(by_connection), "2 times, not 1"),
-    Mutant("connect.state-tracked", THERE, welcoming(everyone_known), "has not connected yet"),
-    Mutant("connect.state-tracked", THERE, welcoming(lambda state, listed: listed[:1]), "0 times, not 1"),
+    Mutant("connect.state-tracked", THERE, listing(by_connection), "2 times, not 1"),
+    Mutant("connect.state-tracked", THERE, listing(everyone_known), "has not connected yet"),
+    Mutant("connect.state-tracked", THERE, listing(lambda state, listed: listed[:1]), "0 times, not 1"),
     Mutant(
         "connect.state-tracked",
         THERE,
-        welcoming(lambda state, listed: [{"id": who, "capabilities": []} for who in state.members]),
+        listing(lambda state, listed: [{"id": who, "capabilities": []} for who in state.members]),
         "with [], its own says",
     ),
 )

@@ -4,13 +4,11 @@ import posixpath
 from collections.abc import Callable
 from typing import Any, Final
 
-import pytest
-
 from mew.conform.cast import ROLES
-from mew.gateway.outbox import Outboxes
+from mew.gateway.room.outbox import Outboxes
 from mew.protocol.envelope import Envelope
 
-from .breaks import Break, Said, mutants, of, shown
+from .breaks import Break, Said, mutants, of, shown, wrapping
 from .deciding import altered, changed, doubled, dropped, narrowed, refusing
 from .doors import saying, signing, taken_for
 
@@ -88,14 +86,8 @@ def pairs_swapped() -> Break:
     return altered(alter)
 
 
-def lost_when_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Outboxes.to_all
-
-    def to_all(self: Outboxes, frame: bytes) -> None:
-        if len(frame) < 65_536:
-            right(self, frame)
-
-    monkeypatch.setattr(Outboxes, "to_all", to_all)
+def lost_when_long(right: Any, outboxes: Outboxes, frames: bytes, *to: Any, **but: Any) -> Any:
+    return right(outboxes, frames, *to, **but) if len(frames) < 65_536 else 0
 
 
 # What belongs together.
@@ -188,7 +180,7 @@ MUTANTS: Final = [
     *mutants(
         "delivery.accepted",
         "delivery.a_long_envelope_arrives_or_is_refused",
-        (lost_when_long, "it did not within"),
+        (wrapping(Outboxes, "send", lost_when_long), "it did not within"),
         (
             saying(field("payload", lambda p: {"text": p["text"][:1000]} if "text" in p else p)),
             "another payload",

@@ -1,24 +1,21 @@
 """Gateways that are wrong about what an envelope is, or who it is from."""
 
+import json
 import uuid
 from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
-import pytest
-
-from mew.gateway import admit
-from mew.gateway.room import Room
-from mew.gateway.websocket import text_frame
-from mew.protocol import codec
-from mew.protocol.envelope import Envelope
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
+from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.space import Refused, Space, members
 
-from .breaks import Break, Said, mutants, replaced
-from .deciding import refusing
-from .doors import accepting, in_anothers_name, receiving, saying, signing, silent, taken_for, taking
+from .breaks import Break, Said, mutants, replaced, wrapping
+from .deciding import judging, refusing
+from .doors import accepting, in_anothers_name, receiving, saying, show, signing, silent, taken_for, taking
 
 __all__ = ["MUTANTS"]
 
@@ -55,31 +52,42 @@ def numbered() -> Break:
     return signing("system/welcome", payload=change)
 
 
-def for_its_holders(monkeypatch: pytest.MonkeyPatch) -> None:
+def reserving(*prefixes: str) -> Break:
+    """Only kinds that begin like this are the gateway's."""
+
+    def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+        reserved = refused is not None and refused.refusal is Refusal.RESERVED_KIND
+        return None if reserved and not envelope.kind.startswith(prefixes) else refused
+
+    return judging(judge)
+
+
+def for_its_holders(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
     """Who was granted `system/*` may send it."""
-    monkeypatch.setattr(admit, "RESERVED_PREFIX", "\0")
-    right = Space.refusal
-
-    def refusal(space: Space, at: Any, envelope: Envelope, *, lenient: bool = False) -> Refused | None:
-        held = [capability.source for capability in space.held(envelope.sender)]  # type: ignore[arg-type]
-        if envelope.kind.startswith("system/") and {"kind": "system/*"} not in held:
-            return Refused(Refusal.RESERVED_KIND, "not granted")
-        return right(space, at, envelope, lenient=lenient)
-
-    monkeypatch.setattr(Space, "refusal", refusal)
+    held = [capability.source for capability in space.held(ParticipantId(envelope.sender))]
+    granted = envelope.kind.startswith("system/") and {"kind": "system/*"} in held
+    return None if granted else refused
 
 
-def passed_on_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def passed_on_too(right: Any, room: Room, connection: RoomConnection, refused: Refused, *what: Any) -> None:
     """What is the gateway's is refused, and delivered all the same."""
-    right = Room.turn_away
+    if refused.refusal is Refusal.RESERVED_KIND:
+        envelope_id, kind = what
+        said = {"protocol": "mew/v0.4", "id": envelope_id, "from": connection.who, "kind": kind}
+        show(room, encode_json(said))
+    right(room, connection, refused, *what)
 
-    def turn_away(self: Room, guest: Any, refused: Refused, envelope_id: Any = None, kind: str = "") -> None:
-        if refused.refusal is Refusal.RESERVED_KIND:
-            said = {"protocol": "mew/v0.4", "id": envelope_id, "from": guest.who, "kind": kind}
-            self._outboxes.to_all(text_frame(encode_json(said)))
-        right(self, guest, refused, envelope_id, kind)
 
-    monkeypatch.setattr(Room, "turn_away", turn_away)
+def last_wins(raw: bytes) -> bytes:
+    """Of a field that is there twice it reads the last, and passes on both."""
+    repeated: list[bool] = []
+
+    def read(pairs: list[tuple[str, Any]]) -> Said:
+        repeated.append(len(dict(pairs)) < len(pairs))
+        return dict(pairs)
+
+    said = json.loads(raw, object_pairs_hook=read)
+    return json.dumps(said).encode() if any(repeated) else raw
 
 
 MUTANTS: Final = [
@@ -198,7 +206,7 @@ MUTANTS: Final = [
         "envelopes.a_payload_is_an_object",
         (taken_for("payload", {}, is_one([])), "`payload` is [] must reach no one"),
         (taken_for("payload", {}, is_one(None)), "`payload` is null must reach no one"),
-        (refusing(lambda envelope: not bytes(envelope.payload)), "receives the chat"),
+        (refusing(lambda envelope: not bytes(envelope.payload)), "receives the reasoning/thought"),
         (signing("system/error", payload="no"), "`payload` of a system/error is 'no'"),
     ),
     # Who it is from.
@@ -237,7 +245,7 @@ MUTANTS: Final = [
     *mutants(
         "identity.from-verified",
         "senders.a_sender_given_twice_is_no_way_round",
-        (replaced(codec, "_check_unique_fields", lambda received: None), "sent `from` twice"),
+        (taking(last_wins), "sent `from` twice"),
     ),
     *mutants(
         "system.signed-by-gateway",
@@ -254,17 +262,14 @@ MUTANTS: Final = [
     *mutants(
         "system.rejected",
         "senders.nobody_sends_what_is_the_gateways",
-        (
-            replaced(admit, "RESERVED_PREFIX", ("system/welcome", "system/presence", "system/error")),
-            "refuses a system/join",
-        ),
-        (replaced(admit, "RESERVED_PREFIX", "system/e"), "refuses a system/welcome"),
+        (reserving("system/welcome", "system/presence", "system/error"), "refuses a system/join"),
+        (reserving("system/e"), "refuses a system/welcome"),
         (silent(Refusal.RESERVED_KIND), "about a system/welcome"),
-        (passed_on_too, "refuses a system/welcome that 'owner' sent"),
+        (wrapping(Room, "reject", passed_on_too), "refuses a system/welcome that 'owner' sent"),
     ),
     *mutants(
         "system.rejected",
         "senders.no_capability_opens_what_is_the_gateways",
-        (for_its_holders, "refuses a system/welcome"),
+        (judging(for_its_holders), "refuses a system/welcome"),
     ),
 ]

@@ -5,49 +5,51 @@ from typing import Any
 
 import pytest
 
-from mew.gateway import relay
-from mew.gateway.pages import Record
-from mew.gateway.relay import Relay
-from mew.gateway.room import Room
-from mew.gateway.websocket import binary_frame, text_frame
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
+from mew.gateway.room.streams import FrameRelay
+from mew.gateway.websocket.frames import binary_frame, text_frame
 from mew.protocol.envelope import ParticipantId
-from mew.protocol.frames import split
+from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.frames import join, split
 from mew.protocol.json import encode_json
-from mew.space import streams
+from mew.space import Decision, Deliver, Entry, Refused, streams
 
-from .breaks import Break, Mutant
+from .breaks import Break, Mutant, replaced, wrapping
 from .deciding import refusing
+from .doors import afterwards, framing_streams, show
 
 __all__ = ["MUTANTS"]
 
 
 Change = Callable[[bytes], bytes]
+Forward = Callable[[bytes], None]
 
 
-def framing(*, text: Change | None = None, binary: Change | None = None) -> Break:
+def framing(*, text: Change = bytes, binary: Change = bytes) -> Break:
     """Change what is in the frames that are forwarded."""
-
-    def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        if text is not None:
-            monkeypatch.setattr(relay, "text_frame", lambda data: text_frame(text(data)))
-        if binary is not None:
-            monkeypatch.setattr(relay, "binary_frame", lambda data: binary_frame(binary(data)))
-
-    return broken
+    return framing_streams(
+        text=lambda data: text_frame(text(data)), binary=lambda data: binary_frame(binary(data))
+    )
 
 
-def forwarding(forward: Callable[[Relay, Any, bytes, Callable[[bytes], None]], None]) -> Break:
+def forwarding(forward: Callable[[bytes, Forward], None]) -> Break:
     """Do something else than to forward each frame, once."""
 
-    def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = Relay._forward
+    def forwarded(
+        right: Any, relay: FrameRelay, connection: RoomConnection, frame: bytes, **how: Any
+    ) -> None:
+        def rightly(data: bytes) -> None:
+            right(relay, connection, data, **how)
 
-        def forwarded(self: Relay, guest: Any, frame: bytes, *, text: bool) -> None:
-            forward(self, guest, frame, lambda data: right(self, guest, data, text=text))
+        try:
+            split(frame)
+        except ProtocolError:
+            rightly(frame)  # it is none, and refused
+        else:
+            forward(frame, rightly)
 
-        monkeypatch.setattr(Relay, "_forward", forwarded)
-
-    return broken
+    return wrapping(FrameRelay, "forward", forwarded)
 
 
 def wrapped(data: bytes) -> bytes:
@@ -57,7 +59,7 @@ def wrapped(data: bytes) -> bytes:
 def with_data(change: Change) -> Change:
     def changed(frame: bytes) -> bytes:
         stream_id, data = split(frame)
-        return b"#%b#%b" % (stream_id.encode(), change(data))
+        return join(stream_id, change(data))
 
     return changed
 
@@ -65,30 +67,30 @@ def with_data(change: Change) -> Change:
 def unless(when: Callable[[bytes], bool]) -> Break:
     """Some frames are lost."""
 
-    def forward(self: Relay, guest: Any, frame: bytes, right: Callable[[bytes], None]) -> None:
+    def forward(frame: bytes, right: Forward) -> None:
         if not when(split(frame)[1]):
             right(frame)
 
     return forwarding(forward)
 
 
-def twice(self: Relay, guest: Any, frame: bytes, right: Callable[[bytes], None]) -> None:
+def twice(frame: bytes, right: Forward) -> None:
     right(frame)
     right(frame)
 
 
-def in_halves(self: Relay, guest: Any, frame: bytes, right: Callable[[bytes], None]) -> None:
+def in_halves(frame: bytes, right: Forward) -> None:
     stream_id, data = split(frame)
     cut = 60_000
-    right(b"#%b#%b" % (stream_id.encode(), data[:cut]))
+    right(join(stream_id, data[:cut]))
     if data[cut:]:
-        right(b"#%b#%b" % (stream_id.encode(), data[cut:]))
+        right(join(stream_id, data[cut:]))
 
 
 def in_pairs() -> Break:
     held: dict[str, bytes] = {}
 
-    def forward(self: Relay, guest: Any, frame: bytes, right: Callable[[bytes], None]) -> None:
+    def forward(frame: bytes, right: Forward) -> None:
         stream_id, data = split(frame)
         if not data.startswith((b"3:", b"4:")):
             right(frame)
@@ -103,7 +105,7 @@ def in_pairs() -> Break:
 def swapped() -> Break:
     held: dict[str, bytes] = {}
 
-    def forward(self: Relay, guest: Any, frame: bytes, right: Callable[[bytes], None]) -> None:
+    def forward(frame: bytes, right: Forward) -> None:
         stream_id, data = split(frame)
         if data.startswith(b"7:"):
             held[stream_id] = frame
@@ -118,27 +120,29 @@ def swapped() -> Break:
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last frame before a close is forwarded after it."""
     held: list[bytes] = []
-    right = Room._show
 
-    def forward(self: Relay, guest: Any, frame: bytes, forwarded: Callable[[bytes], None]) -> None:
+    def forward(frame: bytes, right: Forward) -> None:
         if split(frame)[1] == b"before 4":
             held.append(frame)
         else:
-            forwarded(frame)
+            right(frame)
 
-    def show(self: Room, record: Record) -> None:
-        right(self, record)
-        if record.kind == "stream/close":
+    def then(room: Room, entry: Entry, decision: Decision) -> None:
+        if isinstance(decision, Deliver) and decision.envelopes.kinds == ("stream/close",):
             for frame in held:
-                self._outboxes.to_all(binary_frame(frame))
+                show(room, frame, is_binary=True)
             held.clear()
 
     forwarding(forward)(monkeypatch)
-    monkeypatch.setattr(Room, "_show", show)
+    afterwards(then)(monkeypatch)
 
 
 def routing(route: Any) -> Break:
-    return lambda monkeypatch: monkeypatch.setattr(streams, "route", route)
+    return replaced(streams, "route", route)
+
+
+def unknown(stream_id: str) -> Refused:
+    return Refused(Refusal.UNKNOWN_STREAM, f"there is no stream {stream_id!r}")
 
 
 def to_everyone(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
@@ -148,7 +152,7 @@ def to_everyone(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
 def by_its_beginning(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
     """As if any stream that begins so were meant."""
     found = [one for one in state.streams if one.startswith(stream_id) or stream_id.startswith(one)]
-    return streams.Route(None) if stream_id and found else streams._unknown(stream_id)
+    return streams.Route(None) if stream_id and found else unknown(stream_id)
 
 
 def to_streamers(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
@@ -160,14 +164,15 @@ def to_streamers(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
     )
 
 
-def split_at_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "stream_of", lambda frame: frame[1 : frame.rindex(b"#")].decode("latin-1"))
+def split_at_the_last(frame: bytes, right: Forward) -> None:
+    """As if the id of the stream went up to the last mark."""
+    right(frame if frame.count(b"#") == 2 else b"#no stream" + frame)
 
 
 def no_more_than_announced(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
     stream = state.streams.get(stream_id)
     if stream is not None and stream.requested.get("expected_size_bytes") == 0:
-        return streams._unknown(stream_id)
+        return unknown(stream_id)
     return route_of_ours(state, at, writer, stream_id)
 
 
@@ -178,6 +183,17 @@ PREFIX = "frames.a_frame_is_told_by_its_prefix"
 BOUNDS = "frames.frames_keep_their_boundaries_and_order"
 SIZE = "frames.the_expected_size_binds_nobody"
 SILENT = "frames.nothing_follows_the_close"
+
+
+def text_if_text(frame: bytes) -> bytes:
+    try:
+        frame.decode()
+    except UnicodeDecodeError:
+        return binary_frame(frame)
+    return text_frame(frame)
+
+
+BINARY = "frames.a_binary_frame_stays_binary"
 
 MUTANTS = (
     Mutant("stream.same-socket", BARE, framing(text=wrapped), "bare (§3.10.3)"),
@@ -191,7 +207,8 @@ MUTANTS = (
     Mutant("stream.same-socket", BARE, unless(lambda data: data.startswith(b"{")), "#{"),
     Mutant("stream.same-socket", BARE, routing(to_streamers), "expected that listener receives the frame"),
     Mutant("stream.same-socket", BARE, forwarding(twice), "received 16 frames of 8"),
-    Mutant("stream.frame-prefix", PREFIX, split_at_the_last, "##'"),
+    Mutant("stream.binary-unchanged", BINARY, framing_streams(binary=text_if_text), "as text"),
+    Mutant("stream.frame-prefix", PREFIX, forwarding(split_at_the_last), "##'"),
     Mutant("stream.frame-prefix", PREFIX, unless(lambda data: not data), "expected that peer receives"),
     Mutant("stream.frame-prefix", PREFIX, framing(text=with_data(bytes.strip)), "expected that peer"),
     Mutant("stream.frame-prefix", PREFIX, framing(binary=lambda data: split(data)[1]), "expected that peer"),

@@ -8,15 +8,15 @@ import pytest
 
 from mew.gateway import http, shapes
 from mew.gateway.guard import Admission, Guard
-from mew.gateway.http import HttpDoor
 from mew.gateway.partial import Completed, complete
-from mew.gateway.room import Room
+from mew.gateway.room.room import Room
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal
-from mew.space import Connection, Joined, Refused, Space, space
+from mew.space import ConnectionId, Joined, Refused, Space
 
-from .breaks import Break, Mutant, replaced, shown
-from .deciding import allowing, changed, doubled
+from .breaks import Break, Mutant, replaced, ruled, shown, wrapping
+from .deciding import allowing, allowing_again, changed, doubled
+from .doors import append
 
 __all__ = ["MUTANTS"]
 
@@ -32,15 +32,14 @@ TOKEN: Final = "http.only_ones_own_token_will_do"
 RECEIPT: Final = "http.an_accepted_envelope_gets_a_receipt"
 
 
-def injecting(first: Callable[[Room, Any, bytes], Any]) -> Break:
+def posting(first: Callable[[Room, Any, bytes], Any]) -> Break:
     """What comes before an envelope is taken; a refusal ends it."""
-    right = Room.inject
 
-    async def inject(room: Room, who: ParticipantId, received: bytes) -> Any:
+    async def post(right: Any, room: Room, who: ParticipantId, received: bytes) -> Any:
         refused = first(room, who, received)
         return refused if isinstance(refused, Refused) else await right(room, who, received)
 
-    return replaced(Room, "inject", inject)
+    return wrapping(Room, "post", post)
 
 
 def unjudged(when: Callable[[dict[str, Any]], bool]) -> Break:
@@ -53,7 +52,7 @@ def unjudged(when: Callable[[dict[str, Any]], bool]) -> Break:
             posted.add(envelope["id"])
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        injecting(first)(monkeypatch)
+        posting(first)(monkeypatch)
         allowing(lambda envelope: envelope.id in posted)(monkeypatch)
 
     return broken
@@ -81,39 +80,29 @@ def not_connected(room: Room, who: Any, received: bytes) -> Refused | None:
 
 def joining(room: Room, who: Any, received: bytes) -> None:
     if who.startswith("guest"):
-        room._intake.append(Joined(who, Connection(f"http-{who}"), None))
+        append(room, Joined(who, ConnectionId(f"http-{who}"), None))
 
 
 def as_it_was() -> Break:
     """Over HTTP, what one was granted is never taken back."""
-    right = Space.refusal
-    once: set[tuple[str, str]] = set()
-
-    def refusal(space: Space, at: Any, envelope: Any, *, lenient: bool = False) -> Any:
-        refused, what = right(space, at, envelope, lenient=lenient), (envelope.sender, envelope.kind)
-        if refused is None:
-            once.add(what)
-        return None if what in once and not envelope.id.startswith("conform-") else refused
-
-    return replaced(Space, "refusal", refusal)
+    return allowing_again(lambda envelope: not envelope.id.startswith("conform-"))
 
 
 def only_connected(kind: str) -> Break:
     """It acts only on what came by a connection."""
-    rule = space._RULES[kind]
-    assert rule.act is not None
-    act = rule.act
+    act = Space.RULES[kind].act
+    assert act is not None
 
     def acting(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
         return [] if sent.connection is None else act(state, entry, sent, asked)
 
-    return lambda monkeypatch: monkeypatch.setitem(space._RULES, kind, rule._replace(act=acting))
+    return ruled(kind, act=acting)
 
 
-async def anyones(self: HttpDoor, request: Any) -> Admission:
+async def anyones(right: Any, guard: Guard, request: Any, *given: Any) -> Admission:
     """Any token will do, for whoever the path names."""
-    admission = await self._admitted(request, request.query.get("space"))
-    return Admission(admission.room, ParticipantId(request.match_info["participant"]))
+    admission: Admission = await right(guard, request, *given)
+    return Admission(admission.room, request.match_info.get("participant", admission.who))
 
 
 def trusting(whom: Callable[[Any], bool]) -> Break:
@@ -130,11 +119,11 @@ def trusting(whom: Callable[[Any], bool]) -> Break:
 
 
 def receipt(make: Callable[[str, Any], Any]) -> Break:
-    return replaced(shapes, "Receipt", lambda id, status, at, reply: make(id, at))
+    return replaced(shapes, "Receipt", lambda id, status, at, *_: make(id, at))
 
 
 MUTANTS: Final = (
-    Mutant("http.injection-offered", IDLE, injecting(not_connected), "who is not connected, got 403"),
+    Mutant("http.injection-offered", IDLE, posting(not_connected), "who is not connected, got 403"),
     Mutant("http.same-capabilities", RULES, unjudged(lambda e: True), "is not allowed and got 200"),
     Mutant(
         "http.same-capabilities",
@@ -173,11 +162,11 @@ MUTANTS: Final = (
     Mutant(
         "http.mirrors-websocket", EFFECT, only_connected("capability/revoke"), "may not send mcp/proposal"
     ),
-    Mutant("http.mirrors-websocket", ABSENT, injecting(joining), "is announced"),
+    Mutant("http.mirrors-websocket", ABSENT, posting(joining), "is announced"),
     Mutant(
         "http.bearer-token",
         TOKEN,
-        replaced(HttpDoor, "_own", anyones),
+        wrapping(Guard, "admit", anyones),
         "by owner got 200, not an error status",
     ),
     Mutant(

@@ -6,17 +6,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mew.gateway import answers, mail
-from mew.gateway.invitations import Invitations
-from mew.gateway.room import Room
-from mew.gateway.websocket import text_frame
-from mew.protocol.codec import encode
-from mew.space import Space, members, presence
+from mew.gateway import mail
+from mew.gateway.room import replies
+from mew.gateway.room.outbox import Outboxes
+from mew.space import Decision, Disconnect, Space, holdings, members, presence
 
 from .breaks import Break, Mutant, of, ruled, shown, wrapping
-from .deciding import allowing, changed, doubled, dropped, narrowed, refusing
+from .deciding import allowing, changed, deciding, doubled, dropped, narrowed, refusing
 
-__all__ = ["MUTANTS"]
+__all__ = ["MUTANTS", "forgetting_guests"]
 
 INVITE, KICK, PRESENCE = "space/invite", "space/kick", "system/presence"
 
@@ -41,20 +39,30 @@ def with_kinds(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any
     return right(state, entry, sent, replace(asked, initial_capabilities=kinds))
 
 
-def all_get_the_token(right: Any, invitations: Invitations, entry: Any, invite: Any) -> None:
-    ack = invitations.ack(entry, invite)
-    assert ack is not None
-    invitations._outboxes.to_all(text_frame(encode(ack)))
+def all_get_the_token(right: Any, outboxes: Outboxes, frames: bytes, to: Any = None, **but: Any) -> Any:
+    return right(outboxes, frames, None if b"space/invite-ack" in frames else to, **but)
 
 
-def another_token(right: Any, at: Any, invite: Any, made: Any) -> Any:
-    return right(at, invite, replace(made, token=made.token[::-1]))
+def another_token(right: Any, at: Any, invite: Any, token: str, *more: Any) -> Any:
+    return right(at, invite, token[::-1], *more)
 
 
 def without_details(right: Any, *given: Any) -> Any:
     letter = right(*given)
     letter.set_content("You are invited.\n")
     return letter
+
+
+def forgetful(right: Any, state: Any, entry: Any, who: Any) -> Any:
+    """What somebody invited holds ends with its last connection."""
+    if who in state.invited:
+        for granted in [one for one in state.grants.values() if one.recipient == who]:
+            del state.grants[granted.id]
+        holdings.changed(state, who)
+    return right(state, entry, who)
+
+
+forgetting_guests: Final = wrapping(presence, "drop", forgetful)
 
 
 # Wrong ways to kick.
@@ -64,11 +72,10 @@ def wrapped(kind: str, right: Any, wrong: Callable[..., Any]) -> Break:
     return ruled(kind, act=lambda *given: wrong(right, *given))
 
 
-def from_the_last_connection(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
-    own = state.connected[asked.participant_id]
-    state.connections |= dict.fromkeys(own[:-1], "nobody")
-    state.connected |= {asked.participant_id: own[-1:], "nobody": own[:-1]}
-    return right(state, entry, sent, asked)
+def from_the_last_connection(space: Space, decision: Decision) -> list[Decision]:
+    if not isinstance(decision, Disconnect):
+        return [decision]
+    return [replace(decision, connections=decision.connections[-1:])]
 
 
 def all_that_begin_so(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -> Any:
@@ -88,8 +95,9 @@ def known_if_absent(right: Any, state: Any, entry: Any, sent: Any, asked: Any) -
     return (right if known else partial(still_known, right))(state, entry, sent, asked)
 
 
-def keep_listening(right: Any, room: Room, connections: Any, *why: Any) -> None:
+def keep_listening(space: Space, decision: Decision) -> list[Decision]:
     """Those that are kicked may no longer speak; they go on hearing."""
+    return [] if isinstance(decision, Disconnect) else [decision]
 
 
 def still_listed(right: Any, state: Any, entry: Any, who: Any, **more: Any) -> Any:
@@ -101,6 +109,7 @@ def still_listed(right: Any, state: Any, entry: Any, who: Any, **more: Any) -> A
     return envelope
 
 
+KEPT = "members.the_invited_holds_the_same_when_it_comes_back"
 INVITED = "members.the_invited_can_come"
 EMAIL = "members.an_invitation_may_name_an_email_address"
 BROADCAST = "members.everyone_sees_an_invitation"
@@ -120,13 +129,13 @@ MUTANTS: Final = (
         "invite.email-optional",
         EMAIL,
         refusing(lambda e: e.kind == INVITE and "email" in e.content),
-        "receives",
+        "the gateway refused a space/invite",
     ),
     Mutant(
         "invite.email-optional",
         EMAIL,
         refusing(lambda e: e.kind == INVITE and "email" not in e.content),
-        "receives",
+        "the gateway refused a space/invite",
     ),
     Mutant("invite.broadcast", BROADCAST, dropped(shown(INVITE)), "receives the space/invite"),
     Mutant(
@@ -155,6 +164,7 @@ MUTANTS: Final = (
     Mutant(
         "invite.initial-capabilities", INITIAL, wrapped(INVITE, members.invite, with_kinds), "may not send"
     ),
+    Mutant("invite.capabilities-kept", KEPT, forgetting_guests, "may send"),
     Mutant("invite.email-sent", MAIL, wrapping(mail.Post, "invite", lambda *_: None), "none came within"),
     Mutant(
         "invite.email-sent", MAIL, wrapping(mail, "invitation", without_details), "the address to connect to"
@@ -162,25 +172,25 @@ MUTANTS: Final = (
     Mutant(
         "invite.other-notification",
         TOKEN,
-        wrapping(Invitations, "hand_over", all_get_the_token),
+        wrapping(Outboxes, "send", all_get_the_token),
         "was shown the token",
     ),
     Mutant(
         "invite.other-notification",
         TOKEN,
-        wrapping(answers, "invite_ack", another_token),
+        wrapping(replies, "invite_ack", another_token),
         "a connection it had to accept",
     ),
     Mutant(
         "kick.removes",
         KICKED,
-        wrapping(Room, "_disconnect", keep_listening),
+        deciding(keep_listening),
         "is disconnected by a space/kick",
     ),
     Mutant(
         "kick.removes",
         KICKED,
-        wrapped(KICK, members.kick, from_the_last_connection),
+        deciding(from_the_last_connection),
         "is disconnected by a space/kick",
     ),
     Mutant("kick.removes", KICKED, wrapped(KICK, members.kick, all_that_begin_so), "was disconnected"),

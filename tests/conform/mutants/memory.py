@@ -8,14 +8,14 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from mew.gateway.guard import Denied
-from mew.gateway.http import HttpDoor
-from mew.gateway.pages import Record
-from mew.gateway.room import Room
+from mew.gateway.room.room import Room
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.kinds import Kind
-from mew.space import grants, holdings, members, presence, streams
+from mew.space import Decision, Deliver, Space, grants, holdings, members, presence, streams
 
 from .breaks import Mutant, mutants, ruled, wrapping
+from .deciding import deciding
+from .doors import POSTS
 
 __all__ = ["MUTANTS"]
 
@@ -122,10 +122,10 @@ def five_at_most(right: Any, state: Any, entry: Any, who: Any, **named: Any) -> 
     return envelope
 
 
-def to_the_first_three(right: Any, room: Room, record: Record) -> None:
-    if record.kind == "system/presence":
-        record = replace(record, only=tuple(room.space.state.members)[:3])
-    right(room, record)
+def to_the_first_three(space: Space, decision: Decision) -> list[Decision]:
+    if not isinstance(decision, Deliver) or decision.envelopes.kinds != (Kind.PRESENCE,):
+        return [decision]
+    return [replace(decision, only=(tuple(space.state.members)[:3],))]
 
 
 def whoever_it_is(state: Any, at: Any, envelope: Any, asked: Any) -> Any:
@@ -138,7 +138,7 @@ async def shut_down_for_a_connection(right: Any, room: Room, who: Any, received:
     return await right(room, who, received)
 
 
-async def polite_to_the_kicked(right: Any, door: HttpDoor, request: web.Request) -> Any:
+async def polite_to_the_kicked(right: Any, door: Any, request: web.Request) -> Any:
     try:
         return await right(door, request)
     except Denied as error:
@@ -156,23 +156,23 @@ MUTANTS: Final = (
     *mutants(
         "presence.join",
         "presence.everyone_is_told_who_joins",
-        (wrapping(Room, "_show", to_the_first_three), "a system/presence that"),
+        (deciding(to_the_first_three), "a system/presence that"),
     ),
     *mutants(
         "presence.leave",
         "presence.everyone_is_told_who_leaves",
-        (wrapping(Room, "_show", to_the_first_three), "a system/presence that"),
+        (deciding(to_the_first_three), "a system/presence that"),
     ),
     Mutant(
         "shutdown.enforced",
         "silence.who_was_shut_down_is_refused_until_it_rejoins",
-        wrapping(Room, "inject", shut_down_for_a_connection),
+        wrapping(Room, "post", shut_down_for_a_connection),
         "over HTTP its chat was accepted with 200",
     ),
     Mutant(
         "kick.lasting",
         "members.the_kicked_do_not_just_come_back",
-        wrapping(HttpDoor, "_post_message", polite_to_the_kicked),
+        wrapping(*POSTS, polite_to_the_kicked),
         "over HTTP its chat was accepted with 200",
     ),
     Mutant(

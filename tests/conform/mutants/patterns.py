@@ -8,9 +8,9 @@ from typing import Any, Final
 from mew.protocol.capability.clause import Clause
 from mew.protocol.capability.glob import Glob
 from mew.protocol.capability.held import CapabilitySet
-from mew.protocol.capability.pattern import Anything, Exact, Fields, Regex
+from mew.protocol.capability.pattern import Anything, Exact, Fields, Regex, Scalar
 
-from .breaks import Break, Mutant, of, replaced
+from .breaks import Break, Mutant, of, replaced, wrapping
 from .deciding import allowing, refusing
 
 __all__ = ["MUTANTS"]
@@ -23,6 +23,8 @@ BELOW: Final = "patterns.a_wildcard_allows_what_it_stands_for"
 OTHERS: Final = "patterns.a_wildcard_allows_nothing_of_other_kinds"
 ANYWHERE: Final = "patterns.a_wildcard_may_stand_anywhere"
 FIELD: Final = "patterns.a_field_of_the_payload_must_fit"
+VALUES: Final = "patterns.a_value_that_is_no_text_must_be_the_same"
+ANY_KIND: Final = "patterns.a_payload_pattern_counts_under_any_kind"
 EVERY: Final = "patterns.every_field_of_one_capability_must_fit"
 SIGN: Final = "patterns.a_sign_stands_for_itself"
 REQUEST: Final = "patterns.the_examples_for_a_request_hold"
@@ -61,7 +63,7 @@ def anywhere(document: Any, name: str) -> list[Any]:
     return found + [value for one in below for value in anywhere(one, name)]
 
 
-def mixed(self: CapabilitySet, kind: str, to: Any, payload: Any) -> bool:
+def mixed(self: CapabilitySet, kind: str, to: Any, payload: Any, *_: Any) -> bool:
     """The kind of one capability and the payload of another will do."""
     clauses = [one.scope.clause for one in self.capabilities]
     return any(one.kind.fits(kind) for one in clauses) and any(one.fits_payload(payload()) for one in clauses)
@@ -143,6 +145,24 @@ MUTANTS: Final = (
             lambda self, value: all(any(map(one.fits, anywhere(value, name))) for name, one in self.fields)
         ),
         "may not send mcp/request",
+    ),
+    Mutant("pattern.values", VALUES, replaced(Scalar, "fits", lambda self, value: True), "may not send"),
+    Mutant(
+        "pattern.values",
+        VALUES,
+        replaced(Scalar, "fits", lambda self, value: value == self.value),
+        '"arguments": {"dry_run": 1}',
+    ),
+    Mutant("pattern.values", VALUES, replaced(Scalar, "fits", lambda self, value: False), "may send"),
+    Mutant(
+        "pattern.payload-of-any-kind",
+        ANY_KIND,
+        wrapping(
+            Clause,
+            "fits_payload",
+            lambda right, self, document: isinstance(self.kind, Anything) or right(self, document),
+        ),
+        "may not send",
     ),
     Mutant("pattern.nested", FIELD, replaced(Glob, "fits", joined), '["read_file", "write_file"]'),
     Mutant(

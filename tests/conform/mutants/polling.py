@@ -5,19 +5,23 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from mew.gateway import answers, http
-from mew.gateway.pages import Query, Record
-from mew.gateway.room import Room
-from mew.gateway.shapes import MessagesQuery
-from mew.protocol.codec import decode, encode
-from mew.protocol.envelope import Envelope
-from mew.space import Answer, Invite
+from mew.gateway import shapes
+from mew.gateway.history.query import HistoryQuery
+from mew.gateway.room import replies
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
+from mew.gateway.shapes import MessagesPage, MessagesQuery
+from mew.journal.port import Delivered
+from mew.protocol.codec import encode
+from mew.protocol.envelope import EnvelopeId
+from mew.protocol.envelopes import Envelopes
+from mew.space import Answer, Decision, Entry, Refused
 
-from .breaks import Break, Mutant, replaced
+from .breaks import Break, Mutant, replaced, wrapping
+from .doors import afterwards, arriving
 
 __all__ = ["MUTANTS"]
 
@@ -28,29 +32,31 @@ WHOLE: Final = "polling.fetched_envelopes_are_whole"
 PRIVATE: Final = "polling.what_is_anothers_is_not_fetched"
 
 
-def asking(change: Callable[[Query], Query]) -> Break:
+def asking(change: Callable[[HistoryQuery], HistoryQuery]) -> Break:
     """Another question than was asked."""
     right = MessagesQuery.asked_by
     return replaced(MessagesQuery, "asked_by", lambda self, who: change(right(self, who)))
 
 
-def unzoned(query: Query) -> Query:
+def unzoned(query: HistoryQuery) -> HistoryQuery:
     """Whatever the offset, it is read as UTC."""
     return query if query.since is None else replace(query, since=query.since.replace(tzinfo=UTC))
 
 
-def reversed_in_time(query: Query) -> Query:
+def reversed_in_time(query: HistoryQuery) -> HistoryQuery:
     return replace(query, since=None, until=query.since)
 
 
 def listing(change: Callable[[dict[str, Any]], Any]) -> Break:
     """Other envelopes than were shown; changed in place, or left out where that comes to False."""
 
-    def raw(page: Any) -> list[Raw]:
-        envelopes = [json.loads(record.raw) for record in page.records]
-        return [Raw(json.dumps(one).encode()) for one in envelopes if change(one) is not False]
+    def page(envelopes: list[Raw], *more: Any) -> MessagesPage:
+        said = map(json.loads, map(bytes, envelopes))
+        return MessagesPage(
+            [Raw(json.dumps(one).encode()) for one in said if change(one) is not False], *more
+        )
 
-    return replaced(http, "_raw", raw)
+    return replaced(shapes, "MessagesPage", page)
 
 
 def as_text(envelope: dict[str, Any]) -> None:
@@ -58,52 +64,44 @@ def as_text(envelope: dict[str, Any]) -> None:
     envelope["payload"] = {k: str(v) if isinstance(v, int) else v for k, v in payload.items()}
 
 
-def keeping(room: Room, envelope: Envelope) -> None:
+def keep(room: Room, raw: bytes) -> None:
     """In the history, for everyone."""
-    room.history.append(Record.of(envelope, encode(envelope), at=datetime.now(UTC), seq=room.space.seq))
+    ids = Envelopes.decode((raw,)).ids
+    room.history.append(Delivered(room.space.seq, datetime.now(UTC), ids, (raw,)), len(raw))
 
 
-def keeping_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room._refuse
-
-    def refuse(room: Room, who: Any, connection: Any, refused: Any, envelope_id: Any, kind: str) -> None:
-        right(room, who, connection, refused, envelope_id, kind)
-        now = room._shell.now()
-        told = answers.error(now, who, room.space, refused, envelope_id=envelope_id, kind=kind)
-        keeping(room, told)
-
-    monkeypatch.setattr(Room, "_refuse", refuse)
-
-
-def keeping_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Welcomes, and the answers to invitations."""
-    right = Room._carry_out
-
-    def carry_out(room: Room, entry: Any, decision: Any) -> None:
-        if isinstance(decision, Answer):
-            keeping(room, decision.envelope)
-        elif isinstance(decision, Invite) and (ack := room._invitations.ack(entry, decision)) is not None:
-            keeping(room, ack)
-        right(room, entry, decision)
-
-    monkeypatch.setattr(Room, "_carry_out", carry_out)
+def keeping_errors(
+    right: Any,
+    room: Room,
+    connection: RoomConnection,
+    refused: Refused,
+    envelope_id: EnvelopeId | None = None,
+    kind: str = "",
+) -> None:
+    right(room, connection, refused, envelope_id, kind)
+    now, who = datetime.now(UTC), connection.who
+    keep(room, encode(replies.error(now, who, room.space, refused, envelope_id=envelope_id, kind=kind)))
 
 
-def keeping_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room._take_envelope
+def keeping_answers(room: Room, entry: Entry, decision: Decision) -> None:
+    """Welcomes are kept as well."""
+    if isinstance(decision, Answer):
+        keep(room, encode(decision.envelope))
 
-    def receive(room: Room, guest: Any, received: bytes) -> None:
-        if b"mcp/request" in received:
-            keeping(room, decode(received))
-        right(room, guest, received)
 
-    monkeypatch.setattr(Room, "_take_envelope", receive)
+def keeping_refused(room: Room, connection: RoomConnection, text: bytes) -> bytes:
+    if b"mcp/request" in text:
+        keep(room, text)
+    return text
 
 
 MUTANTS: Final = (
     Mutant("http.polling-offered", FETCHED, listing(lambda one: False), "is not fetched: []"),
     Mutant(
-        "http.polling-offered", FETCHED, replaced(http, "_raw", lambda page: "none"), "no list of envelopes"
+        "http.polling-offered",
+        FETCHED,
+        replaced(shapes, "MessagesPage", lambda *_: {"messages": "none"}),
+        "no list of envelopes",
     ),
     Mutant(
         "http.since",
@@ -130,7 +128,12 @@ MUTANTS: Final = (
         listing(lambda one: "to" not in one),
         "is not among what peer fetched",
     ),
-    Mutant("http.unseen-omitted", PRIVATE, keeping_errors, "peer fetched what it was not shown"),
-    Mutant("http.unseen-omitted", PRIVATE, keeping_answers, "fetched the welcome of reader"),
-    Mutant("http.unseen-omitted", PRIVATE, keeping_refused, "fetched an envelope that was refused"),
+    Mutant(
+        "http.unseen-omitted",
+        PRIVATE,
+        wrapping(Room, "reject", keeping_errors),
+        "peer fetched what it was not shown",
+    ),
+    Mutant("http.unseen-omitted", PRIVATE, afterwards(keeping_answers), "fetched the welcome of reader"),
+    Mutant("http.unseen-omitted", PRIVATE, arriving(keeping_refused), "fetched an envelope that was refused"),
 )

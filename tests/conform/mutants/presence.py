@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from msgspec import Raw
 from tests.conform.differing import leave_each_time
 
-from mew.gateway.room import Room
-from mew.protocol.json import encode_json
+from mew.gateway.room.room import Room
 from mew.protocol.kinds import Kind
-from mew.space import grants, holdings, presence
+from mew.space import Deliver, grants, holdings, presence
 
 from .breaks import Break, Mutant, Said, of, ruled, wrapping
-from .deciding import changed, doubled, dropped, narrowed
+from .deciding import announced, changed, doubled, dropped, narrowed
 
 __all__ = ["MUTANTS"]
 
@@ -38,12 +36,12 @@ def joined(change: Callable[[Said], object]) -> Break:
 def count_wrong(right: Any, state: Any, entry: Any, connection: Any) -> Any:
     """Who had two connections is never known to have gone."""
     several = state.members[state.connections[connection]] > 1
-    return [state.connections.pop(connection)][1:] if several else right(state, entry, connection)
+    return [state.disconnect(connection)][1:] if several else right(state, entry, connection)
 
 
-def the_cut_stay(right: Any, room: Room, guest: Any) -> None:
-    if guest.wire.close_code != 1006:
-        right(room, guest)
+def the_cut_stay(right: Any, room: Room, connection: Any) -> None:
+    if connection.wire.close_code != 1006:
+        right(room, connection)
 
 
 def never_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,18 +57,16 @@ def never_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def updated(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
-    update = presence._presence(state, entry, "update", asked.recipient)
+    update = announced(state, entry, "update", holdings.shown(state, asked.recipient))
     return [*grants.grant(state, entry, sent, asked), update]
 
 
-def as_invited(right: Any, state: Any, entry: Any, event: str, who: Any) -> Any:
+def as_invited(right: Any, state: Any, entry: Any, who: Any, *connection: Any, **how: Any) -> Any:
     """A join lists what somebody was invited with, not what it was granted since."""
-    now = holdings.shown(state, who)
     first = next((one.capabilities for one in state.grants.values() if one.recipient == who), ())
-    state.shown[who] = Raw(encode_json({"id": who, "capabilities": [one.source for one in first]}))
-    told = right(state, entry, event, who)
-    state.shown[who] = now
-    return told
+    told = announced(state, entry, "join", {"id": who, "capabilities": [one.source for one in first]})
+    decisions = right(state, entry, who, *connection, **how)
+    return [told if isinstance(one, Deliver) else one for one in decisions]
 
 
 EVERYONE = "presence.everyone_is_told_who_joins"
@@ -95,7 +91,7 @@ MUTANTS: Final = (
     Mutant(LEAVES, SECOND, wrapping(presence, "leave", count_wrong), "left, with its last connection"),
     Mutant(LEAVES, GONE, dropped(telling("leave")), "who closed its connection (§3.7)"),
     Mutant(LEAVES, GONE, narrowed(of(PRESENCE), lambda e: ["owner"]), "listener receives"),
-    Mutant(LEAVES, GONE, wrapping(Room, "depart", the_cut_stay), "who broke off its connection (§3.7)"),
+    Mutant(LEAVES, GONE, wrapping(Room, "leave", the_cut_stay), "who broke off its connection (§3.7)"),
     Mutant(LEAVES, GONE, doubled(telling("leave")), "is told 2 times that"),
     Mutant("presence.event", EVENT, joined(lambda told: told.update(event="joined")), "the event ['joined']"),
     Mutant("presence.event", EVENT, left(lambda told: told.pop("event")), "the event [None]"),
@@ -130,5 +126,5 @@ MUTANTS: Final = (
         joined(lambda told: told["participant"].pop("capabilities")),
         "a join lists None",
     ),
-    Mutant("presence.capabilities", HELD, wrapping(presence, "_presence", as_invited), "its welcome"),
+    Mutant("presence.capabilities", HELD, wrapping(presence, "join", as_invited), "its welcome"),
 )

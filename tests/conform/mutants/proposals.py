@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from mew.protocol.envelope import Envelope
-from mew.space import presence, proposals, space
+from mew.space import presence, proposals
 
-from .breaks import Break, Mutant, of, shown
-from .deciding import allowing, changed, dropped, leaking, refusing
+from .breaks import Break, Mutant, of, ruled, shown
+from .deciding import allowing, changed, dropped, refusing
+from .doors import leaking
 
 __all__ = ["MUTANTS"]
 
@@ -20,8 +21,7 @@ CODES |= {"incapable", "duplicate", "invalid", "resource_limit"}
 
 
 def withdrawing(check: Any) -> Break:
-    rule = space._RULES[WITHDRAW]._replace(check=check)
-    return lambda monkeypatch: monkeypatch.setitem(space._RULES, WITHDRAW, rule)
+    return ruled(WITHDRAW, check=check)
 
 
 def only_the_first(state: Any, at: Any, envelope: Envelope, asked: Any) -> Any:

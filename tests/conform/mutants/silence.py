@@ -6,14 +6,18 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mew.gateway.room import Room
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
+from mew.protocol.codec import envelope_id_in
+from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import Refusal
-from mew.protocol.kinds import Kind, Nothing
-from mew.space import Space, grants, pauses, presence, space
+from mew.protocol.kinds import Kind
+from mew.space import Refused, Space, grants, pauses, presence
 from mew.space.state import Paused
 
-from .breaks import Break, Mutant, of, shown
-from .deciding import allowing, changed, dropped, leaking, refusing
+from .breaks import Break, Mutant, of, replaced, ruled, shown, wrapping
+from .deciding import allowing, changed, disturb, dropped, judging, refusing
+from .doors import arriving, leaking, silent
 
 __all__ = ["MUTANTS"]
 
@@ -23,17 +27,22 @@ PAUSE, RESUME, SHUTDOWN, RESTART = Kind.PAUSE, Kind.RESUME, Kind.SHUTDOWN, Kind.
 
 def acting(kind: str, act: Any) -> Break:
     """Let the gateway do this when such an envelope has been accepted."""
-    rule = space._RULES.get(kind, space._Rule(Nothing, None, None))._replace(act=act)
-    return lambda monkeypatch: monkeypatch.setitem(space._RULES, kind, rule)
+    return ruled(kind, act=act)
 
 
 def passing(*kinds: str) -> Break:
     """Let a pause be for all but these."""
-    return lambda monkeypatch: monkeypatch.setattr(pauses, "_PASS_PAUSE", frozenset(kinds))
+
+    def silenced(right: Any, state: Any, at: Any, who: Any, kind: str) -> Any:
+        if who in state.shut_down:
+            return right(state, at, who, kind)
+        return None if kind in kinds else right(state, at, who, "")
+
+    return wrapping(pauses, "silenced", silenced)
 
 
 def silencing(silenced: Any) -> Break:
-    return lambda monkeypatch: monkeypatch.setattr(pauses, "silenced", silenced)
+    return replaced(pauses, "silenced", silenced)
 
 
 def timed(change: Any) -> Break:
@@ -85,65 +94,39 @@ pauses_silenced = pauses.silenced
 def obeying(kind: str, act: Any) -> Break:
     """Do it though it is refused, for whoever asks."""
 
-    def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = Space.refusal
+    def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+        if refused is not None and envelope.kind == kind:
+            act(space.state, envelope)
+            disturb(space)
+        return refused
 
-        def refusal(self: Space, at: Any, envelope: Any, *, lenient: bool = False) -> Any:
-            refused = right(self, at, envelope, lenient=lenient)
-            if refused is not None and envelope.kind == kind:
-                self._free.clear()
-                act(self.state, envelope)
-            return refused
-
-        monkeypatch.setattr(Space, "refusal", refusal)
-
-    return broken
+    return judging(judge)
 
 
-def on_one_socket(table: str) -> Break:
+def on_one_socket(refusal: Refusal) -> Break:
     """What was asked of a participant holds for its first connection only."""
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        right, receive, sent, speaking = pauses.silenced, Room._take_envelope, Space._sent, list[Any]()
+        elsewhere: set[str | None] = set()
 
-        def silenced(state: Any, at: Any, who: Any, kind: str) -> Any:
-            first = next((one for one, by in state.connections.items() if by == who), None)
-            other = bool(speaking) and speaking[-1] not in (None, first)
-            return None if other and who in getattr(state, table) else right(state, at, who, kind)
+        def take(room: Room, connection: RoomConnection, text: bytes) -> bytes:
+            if connection.id in room.space.connections_of((connection.who,))[1:]:
+                elsewhere.add(envelope_id_in(text))
+            return text
 
-        def received(self: Any, guest: Any, data: bytes) -> None:
-            speaking.append(guest.id)
-            receive(self, guest, data)
+        def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+            silenced = refused is not None and refused.refusal is refusal
+            return None if silenced and envelope.id in elsewhere else refused
 
-        def was_sent(self: Any, entry: Any, event: Any) -> Any:
-            speaking.append(event.connection)
-            return sent(self, entry, event)
-
-        monkeypatch.setattr(pauses, "silenced", silenced)
-        monkeypatch.setattr(Room, "_take_envelope", received)
-        monkeypatch.setattr(Space, "_sent", was_sent)
+        arriving(take)(monkeypatch)
+        judging(judge)(monkeypatch)
 
     return broken
 
 
-def evaded_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room.inject
-
-    async def inject(self: Room, who: Any, received: bytes) -> Any:
-        self.space.state.paused.pop(who, None)
-        return await right(self, who, received)
-
-    monkeypatch.setattr(Room, "inject", inject)
-
-
-def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room._refuse
-
-    def refuse(self: Room, who: Any, connection: Any, refused: Any, envelope_id: Any, kind: str) -> None:
-        if refused.refusal is not Refusal.PAUSED:
-            right(self, who, connection, refused, envelope_id, kind)
-
-    monkeypatch.setattr(Room, "_refuse", refuse)
+async def evaded_over_http(right: Any, room: Room, who: ParticipantId, received: bytes) -> Any:
+    room.space.state.paused.pop(who, None)
+    return await right(room, who, received)
 
 
 def never_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +209,14 @@ MUTANTS = (
     Mutant("pause.enforced", ENFORCED, acting(PAUSE, pause_everyone), "another is held back"),
     Mutant("pause.enforced", ENFORCED, acting(RESUME, nothing), "was resumed and is still held back"),
     Mutant("pause.enforced", ENFORCED, obeying(PAUSE, to_pause), "whose sender may not send it"),
-    Mutant("pause.enforced", ENFORCED, on_one_socket("paused"), "on each connection"),
-    Mutant("pause.enforced", ENFORCED, evaded_over_http, "over HTTP its chat was accepted"),
-    Mutant("pause.enforced", ENFORCED, untold, "receives a system/error about"),
+    Mutant("pause.enforced", ENFORCED, on_one_socket(Refusal.PAUSED), "on each connection"),
+    Mutant(
+        "pause.enforced",
+        ENFORCED,
+        wrapping(Room, "post", evaded_over_http),
+        "over HTTP its chat was accepted",
+    ),
+    Mutant("pause.enforced", ENFORCED, silent(Refusal.PAUSED), "receives a system/error about"),
     Mutant(
         "pause.enforced",
         ENFORCED,
@@ -270,7 +258,7 @@ MUTANTS = (
     Mutant("shutdown.enforced", DOWN, acting(SHUTDOWN, shut_everyone_down), "another is refused"),
     Mutant("shutdown.enforced", DOWN, never_forgiven, "left and joined again, and is still refused"),
     Mutant("shutdown.enforced", DOWN, obeying(SHUTDOWN, to_shut_down), "whose sender may not send it"),
-    Mutant("shutdown.enforced", DOWN, on_one_socket("shut_down"), "was accepted"),
+    Mutant("shutdown.enforced", DOWN, on_one_socket(Refusal.SHUT_DOWN), "was accepted"),
     Mutant(
         "shutdown.enforced",
         DOWN,

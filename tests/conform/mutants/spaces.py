@@ -1,22 +1,21 @@
 """Gateways that mix up their spaces."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from mew.gateway.guard import Guard
-from mew.gateway.outbox import Outboxes
-from mew.gateway.pages import Record
-from mew.gateway.relay import Relay
-from mew.gateway.room import Room
-from mew.gateway.websocket import text_frame
+from mew.gateway.room.outbox import Outboxes
+from mew.gateway.room.room import Room
+from mew.gateway.room.streams import FrameRelay
 from mew.protocol.errors import CloseCode
-from mew.space import Sent, Space, presence
+from mew.space import Decision, Deliver, Entry, Space, presence
 from mew.space.state import SpaceState
 
 from .breaks import Break, Mutant, of, wrapping
+from .deciding import judging
+from .doors import afterwards, show
 
 __all__ = ["MUTANTS"]
 
@@ -36,14 +35,24 @@ def sharing(name: str) -> Break:
     return wrapping(Space, "__init__", init)
 
 
-def sharing_outboxes() -> Break:
-    boxes: dict[Any, Any] = {}
+def sharing_outboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is connected to one space is connected to all."""
+    spaces: list[Outboxes] = []
 
     def init(right: Any, outboxes: Outboxes) -> None:
         right(outboxes)
-        outboxes._boxes = boxes
+        spaces.append(outboxes)
 
-    return wrapping(Outboxes, "__init__", init)
+    def add(right: Any, outboxes: Outboxes, connection: Any, outbox: Any, replay: Any) -> None:
+        for other in spaces:
+            right(other, connection, outbox, replay)  # the first to come by sends what is replayed
+
+    def remove(right: Any, outboxes: Outboxes, connection: Any) -> bytes:
+        return b"".join(right(other, connection) for other in spaces)
+
+    wrapping(Outboxes, "__init__", init)(monkeypatch)
+    wrapping(Outboxes, "add", add)(monkeypatch)
+    wrapping(Outboxes, "remove", remove)(monkeypatch)
 
 
 def _others(room: Room) -> list[Room]:
@@ -58,38 +67,37 @@ def known(right: Any, room: Room, *given: Any, **named: Any) -> None:
 def across(when: Callable[[Any], bool]) -> Break:
     """What fits is shown in the other spaces as well."""
 
-    def show(right: Any, room: Room, record: Record) -> None:
-        right(room, record)
-        for other in _others(room) if when(record.envelope) else ():
-            other._outboxes.to_all(text_frame(record.raw))
-            asyncio.get_running_loop().call_soon(other.flush)
+    def then(room: Room, entry: Entry, decision: Decision) -> None:
+        if isinstance(decision, Deliver) and when(decision.envelopes[0]):
+            for other in _others(room):
+                show(other, decision.envelopes.raws[0])
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         ROOMS.clear()
         wrapping(Room, "__init__", known)(monkeypatch)
-        wrapping(Room, "_show", show)(monkeypatch)
+        afterwards(then)(monkeypatch)
 
     return broken
 
 
 def frames_across(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(right: Any, relay: Relay, guest: Any, frame: bytes, **how: Any) -> None:
-        right(relay, guest, frame, **how)
-        for other in _others(guest.room):
-            other._outboxes.to_all(text_frame(frame))
-            asyncio.get_running_loop().call_soon(other.flush)
+    def forward(right: Any, relay: FrameRelay, connection: Any, frame: bytes, **how: Any) -> None:
+        right(relay, connection, frame, **how)
+        for other in _others(connection.room):
+            show(other, frame)
 
     ROOMS.clear()
     wrapping(Room, "__init__", known)(monkeypatch)
-    wrapping(Relay, "take", take)(monkeypatch)
+    wrapping(FrameRelay, "forward", forward)(monkeypatch)
 
 
 def the_first_room(right: Any, guard: Guard, name: Any) -> Room:
-    return next(iter(guard._rooms.values()))
+    first: Room = right(guard, "conform")
+    return first
 
 
-def in_the_first_alone(right: Any, space: Space, at: Any, envelope: Any, **how: Any) -> Any:
-    return right(space, at, envelope, **how) if space.state.rules.id == "conform" else None
+def in_the_first_alone(space: Space, envelope: Any, refused: Any) -> Any:
+    return refused if space.state.rules.id == "conform" else None
 
 
 def everyones_welcome(right: Any, state: Any, entry: Any, who: Any, **more: Any) -> Any:
@@ -101,18 +109,17 @@ def everyones_welcome(right: Any, state: Any, entry: Any, who: Any, **more: Any)
 
 
 def kicked_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def apply(right: Any, room: Room, entry: Any) -> None:
-        right(room, entry)
-        if not isinstance(entry.event, Sent) or entry.event.envelope.kind != KICK:
+    def then(room: Room, entry: Entry, decision: Decision) -> None:
+        if not isinstance(decision, Deliver) or decision.envelopes.kinds != (KICK,):
             return
-        kicked = entry.event.envelope.content["participant_id"]
-        for guest in [guest for other in _others(room) for guest in other.guests.values()]:
-            if guest.who == kicked:
-                guest.close(CloseCode.KICKED, "kicked elsewhere")
+        kicked = decision.envelopes[0].content["participant_id"]
+        for connection in [one for other in _others(room) for one in other.connections.values()]:
+            if connection.who == kicked:
+                connection.close(CloseCode.KICKED, "kicked elsewhere")
 
     ROOMS.clear()
     wrapping(Room, "__init__", known)(monkeypatch)
-    wrapping(Room, "_apply", apply)(monkeypatch)
+    afterwards(then)(monkeypatch)
 
 
 SEVERAL = "spaces.spaces_are_told_apart_by_their_name"
@@ -137,7 +144,7 @@ MUTANTS: Final = (
     Mutant("space.own-capabilities", CAPABILITIES, sharing("held"), "may not send"),
     Mutant("space.own-capabilities", CAPABILITIES, sharing("grants"), "it is granted in another space"),
     Mutant("space.isolated", ISOLATED, across(of("chat")), "received what was said in another space"),
-    Mutant("space.isolated", ISOLATED, sharing_outboxes(), "received"),
+    Mutant("space.isolated", ISOLATED, sharing_outboxes, "received"),
     Mutant(
         "space.isolated",
         ISOLATED,
@@ -146,7 +153,5 @@ MUTANTS: Final = (
     ),
     Mutant("space.isolated", STREAMS, frames_across, "received a frame of another space"),
     Mutant("space.isolated", STREAMS, across(of("stream/open")), "was told of a stream in another space"),
-    Mutant(
-        "space.rules-in-each", RULES, wrapping(Space, "refusal", in_the_first_alone), "in the second space"
-    ),
+    Mutant("space.rules-in-each", RULES, judging(in_the_first_alone), "in the second space"),
 )

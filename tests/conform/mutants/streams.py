@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from msgspec import UNSET
 
-from mew.gateway.room import Room
-from mew.gateway.websocket import text_frame
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
+from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
-from mew.space import Refused, space, streams
+from mew.space import Refused, streams
 
-from .breaks import Break, Mutant, Said, of, shown
+from .breaks import Break, Mutant, Said, of, replaced, ruled, shown, wrapping
 from .deciding import altered, changed, doubled, dropped, refusing
+from .doors import show
 
 __all__ = ["MUTANTS"]
 
@@ -69,22 +70,13 @@ def the_cause_of_the_request() -> Break:
     return altered(alter)
 
 
-def opened_though_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room.turn_away
-
-    def turn_away(self: Room, guest: Any, refused: Refused, envelope_id: Any = None, kind: str = "") -> None:
-        right(self, guest, refused, envelope_id, kind)
-        if kind == REQUEST:
-            opened = {"kind": OPEN, "from": "gateway", "correlation_id": [envelope_id]}
-            self._outboxes.to((guest.id,), text_frame(encode_json({**opened, "payload": {"stream_id": "s"}})))
-
-    monkeypatch.setattr(Room, "turn_away", turn_away)
-
-
-def acting(kind: str, act: Any = None, check: Any = None) -> Break:
-    rule = space._RULES[kind]
-    rule = rule._replace(act=act or rule.act, check=check or rule.check)
-    return lambda monkeypatch: monkeypatch.setitem(space._RULES, kind, rule)
+def opened_though_refused(
+    right: Any, room: Room, connection: RoomConnection, refused: Refused, *what: Any
+) -> None:
+    right(room, connection, refused, *what)
+    if REQUEST in what:
+        opened = {"kind": OPEN, "from": "gateway", "correlation_id": [what[0]]}
+        show(room, encode_json({**opened, "payload": {"stream_id": "s"}}), (connection.id,))
 
 
 def nothing(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
@@ -97,22 +89,19 @@ def close_all_of_its_owner(state: Any, entry: Any, sent: Any, asked: Any) -> Any
     return []
 
 
-def routing(monkeypatch: pytest.MonkeyPatch) -> None:
+def to_everyone(state: Any, at: Any, writer: Any, stream_id: str) -> streams.Route:
     """Frames go to everyone, whatever stream they are of."""
-    monkeypatch.setattr(streams, "route", lambda state, at, writer, stream_id: streams.Route(None))
+    return streams.Route(None)
 
 
 def named_by_id_alone(state: Any, at: Any, envelope: Any, asked: Any) -> Any:
     if asked.stream_id is UNSET:
-        return streams._unknown("")
+        return Refused(Refusal.UNKNOWN_STREAM, "which stream?")
     return streams.check_close(state, at, envelope, asked)
 
 
-def taken_and_ignored_without_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    def close(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
-        return [] if asked.stream_id is UNSET else streams.close(state, entry, sent, asked)
-
-    acting(CLOSE, act=close)(monkeypatch)
+def ignored_without_id(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
+    return [] if asked.stream_id is UNSET else streams.close(state, entry, sent, asked)
 
 
 ANSWERED = "streams.a_request_is_answered_with_a_stream"
@@ -120,7 +109,15 @@ ADDRESSED = "streams.a_stream_is_opened_whomever_the_request_names"
 CORRELATED = "streams.a_stream_open_says_what_and_whom_it_is_for"
 GONE = "streams.a_closed_stream_is_gone"
 
+EVERY = "streams.every_request_is_answered"
+
 MUTANTS = (
+    Mutant(
+        "stream.opened",
+        EVERY,
+        refusing(lambda e: e.kind == REQUEST and "direction" not in e.content),
+        "a stream/request was refused",
+    ),
     Mutant("stream.opened", ANSWERED, dropped(shown(OPEN)), "a stream/open for its stream/request"),
     Mutant("stream.opened", ANSWERED, doubled(shown(OPEN)), "was answered with 2 stream/open"),
     Mutant(
@@ -139,7 +136,12 @@ MUTANTS = (
         numbered(lambda who, given: f"{who}-{given % 4}"),
         "another stream did that is open",
     ),
-    Mutant("stream.opened", ANSWERED, opened_though_refused, "refused and answered with a stream/open"),
+    Mutant(
+        "stream.opened",
+        ANSWERED,
+        wrapping(Room, "reject", opened_though_refused),
+        "refused and answered with a stream/open",
+    ),
     Mutant(
         "stream.opened",
         ANSWERED,
@@ -205,19 +207,19 @@ MUTANTS = (
         the_cause_of_the_request(),
         "a stream/open for its stream/request",
     ),
-    Mutant("stream.close-terminates", GONE, acting(CLOSE, act=nothing), "which was closed"),
-    Mutant("stream.close-terminates", GONE, routing, "must reach no one"),
-    Mutant("stream.close-terminates", GONE, acting(CLOSE, act=close_all_of_its_owner), "of owner, bare"),
+    Mutant("stream.close-terminates", GONE, ruled(CLOSE, act=nothing), "which was closed"),
+    Mutant("stream.close-terminates", GONE, replaced(streams, "route", to_everyone), "must reach no one"),
+    Mutant("stream.close-terminates", GONE, ruled(CLOSE, act=close_all_of_its_owner), "of owner, bare"),
     Mutant(
         "stream.close-correlates",
         "streams.a_close_may_name_the_stream_by_its_open",
-        acting(CLOSE, check=named_by_id_alone),
+        ruled(CLOSE, check=named_by_id_alone),
         "the gateway refused it",
     ),
     Mutant(
         "stream.close-correlates",
         "streams.a_close_may_name_the_stream_by_its_open",
-        taken_and_ignored_without_id,
+        ruled(CLOSE, act=ignored_without_id),
         "must reach no one",
     ),
     Mutant(

@@ -1,6 +1,5 @@
 """Gateways that are wrong in some envelopes alone."""
 
-import json
 import unicodedata
 from collections.abc import Callable
 from typing import Any, Final
@@ -8,17 +7,16 @@ from typing import Any, Final
 import pytest
 
 from mew.conform.cast import ROLES
-from mew.gateway import room as room_module
-from mew.gateway.pages import Record
-from mew.gateway.ports import Guest
-from mew.gateway.room import Room
-from mew.gateway.websocket import text_frame
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
 from mew.protocol.capability import CapabilitySet, glob
 from mew.protocol.envelope import Envelope
+from mew.protocol.json import decode_json, encode_json
+from mew.space import Decision, Deliver, Entry
 
 from .breaks import Break, Mutant, Said, mutants, of
 from .deciding import allowing, changed, narrowed
-from .doors import accepting, in_anothers_name, saying
+from .doors import accepting, afterwards, in_anothers_name, reading, saying, show
 
 __all__ = ["MUTANTS"]
 
@@ -61,21 +59,9 @@ def taken_for(field: str, wrong: Any, right: Any) -> Break:
     return accepting(mend)
 
 
-def any_name_on_a_second_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, admit = Room._take_envelope, vars(room_module)["admit"]
-
-    def receive(room: Room, guest: Guest, received: bytes) -> None:
-        later = list(room.space.connections_of((guest.who,)))[1:]
-
-        def loosely(raw: bytes, who: Any, **limits: Any) -> Any:
-            return admit(json.dumps({**json.loads(raw), "from": who}).encode(), who, **limits)
-
-        with pytest.MonkeyPatch.context() as briefly:
-            if guest.id in later:
-                briefly.setattr(room_module, "admit", loosely)
-            right(room, guest, received)
-
-    monkeypatch.setattr(Room, "_take_envelope", receive)
+def any_name_on_a_second_connection(room: Room, connection: RoomConnection, text: bytes) -> bytes:
+    later = room.space.connections_of((connection.who,))[1:]
+    return encode_json({**decode_json(text), "from": connection.who}) if connection.id in later else text
 
 
 def up_to_a_newline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,24 +71,18 @@ def up_to_a_newline(monkeypatch: pytest.MonkeyPatch) -> None:
     def fits(pattern: Any, value: Any) -> bool:
         return by_text(pattern, value.removesuffix("\n") if isinstance(value, str) else value)
 
-    def kind_fits(held: Any, kind: str, to: Any, payload: Any) -> bool:
-        return by_kind(held, kind.removesuffix("\n"), to, payload)
+    def kind_fits(held: Any, kind: str, *rest: Any) -> bool:
+        return by_kind(held, kind.removesuffix("\n"), *rest)
 
     monkeypatch.setattr(glob.Glob, "fits", fits)
     monkeypatch.setattr(CapabilitySet, "fits", kind_fits)
 
 
-def twice_where_one_is_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Room._show
-
-    def show(room: Room, record: Record) -> None:
-        right(room, record)
-        state = room.space.state
+def twice_where_one_is_twice(room: Room, entry: Entry, decision: Decision) -> None:
+    state = room.space.state
+    if isinstance(decision, Deliver) and decision.envelopes.kinds == ("chat",):
         both = [one for one, who in state.connections.items() if state.members[who] > 1]
-        if record.kind == "chat":
-            room._outboxes.to(both, text_frame(record.raw))
-
-    monkeypatch.setattr(Room, "_show", show)
+        show(room, decision.envelopes.raws[0], both)
 
 
 def without_signs(said: Said) -> None:
@@ -121,7 +101,7 @@ MUTANTS: Final = (
         (in_anothers_name(lambda said, who: bool(said.get("correlation_id"))), REFUSED),
         (in_anothers_name(lambda said, who: said["from"] in said.get("to", ())), REFUSED),
         (in_anothers_name(lambda said, who: said["kind"] == "mcp/response"), REFUSED),
-        (any_name_on_a_second_connection, REFUSED),
+        (reading(any_name_on_a_second_connection), REFUSED),
     ),
     *mutants(
         "system.rejected",
@@ -181,7 +161,7 @@ MUTANTS: Final = (
     Mutant(
         "delivery.accepted",
         "delivery.what_is_allowed_arrives_once",
-        twice_where_one_is_twice,
+        afterwards(twice_where_one_is_twice),
         "2 times, not once",
     ),
     Mutant(

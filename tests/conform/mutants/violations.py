@@ -1,19 +1,21 @@
 """Gateways that tell otherwise of a violation."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
 
-from mew.gateway import answers
-from mew.gateway.room import Room
-from mew.gateway.websocket import text_frame
+from mew.gateway.room import replies
+from mew.gateway.room.ports import RoomConnection
+from mew.gateway.room.room import Room
 from mew.protocol.codec import encode
-from mew.protocol.envelope import Envelope
+from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.kinds import Kind
-from mew.space import grants, holdings
+from mew.space import Refused, grants, holdings
 
-from .breaks import Break, Mutant, replaced, ruled
+from .breaks import Break, Mutant, ruled, wrapping
+from .doors import arriving, show
 
 __all__ = ["MUTANTS"]
 
@@ -26,58 +28,56 @@ NOTICE: Final = "violations.a_notice_shows_nothing_of_it"
 
 def erring(change: Any) -> Break:
     """Another error than it should be."""
-    right = answers.error
-    return replaced(answers, "error", lambda *args, **fields: change(right(*args, **fields)))
+    return wrapping(replies, "error", lambda right, *args, **fields: change(right(*args, **fields)))
 
 
 def explaining(change: Any) -> Break:
     """Another payload of the error; changed in place."""
-    right = answers.problem
 
-    def problem(who: Any, space: Any, refused: Any, kind: str) -> Any:
+    def problem(right: Any, who: Any, space: Any, refused: Any, kind: str) -> Any:
         payload = right(who, space, refused, kind)
         change(payload, space, who)
         return payload
 
-    return replaced(answers, "problem", problem)
+    return wrapping(replies, "problem", problem)
 
 
 def telling(when: Any) -> Break:
     """Only some are told."""
-    right = Room._refuse
 
-    def refuse(room: Room, who: Any, connection: Any, refused: Any, envelope_id: Any, kind: str) -> None:
-        if when(room, who, kind):
-            right(room, who, connection, refused, envelope_id, kind)
+    def reject(right: Any, room: Room, connection: RoomConnection, refused: Refused, *what: Any) -> None:
+        if when(connection.who, what[-1] if what else ""):
+            right(room, connection, refused, *what)
 
-    return replaced(Room, "_refuse", refuse)
-
-
-def to_everyone(room: Room, who: Any, connection: Any, refused: Any, envelope_id: Any, kind: str) -> None:
-    now = room._shell.now()
-    told = answers.error(now, who, room.space, refused, envelope_id=envelope_id, kind=kind)
-    room._outboxes.to_all(text_frame(encode(told)))
+    return wrapping(Room, "reject", reject)
 
 
-def elsewhere(room: Room, who: Any, connection: Any, refused: Any, envelope_id: Any, kind: str) -> None:
+def error(
+    room: Room,
+    connection: RoomConnection,
+    refused: Refused,
+    envelope_id: EnvelopeId | None = None,
+    kind: str = "",
+) -> bytes:
+    now, who = datetime.now(UTC), connection.who
+    return encode(replies.error(now, who, room.space, refused, envelope_id=envelope_id, kind=kind))
+
+
+def to_everyone(right: Any, room: Room, connection: RoomConnection, *what: Any) -> None:
+    show(room, error(room, connection, *what))
+
+
+def elsewhere(right: Any, room: Room, connection: RoomConnection, *what: Any) -> None:
     """The first connection of its sender is told, whichever it came by."""
-    now, first = room._shell.now(), room.space.connections_of((who,))[:1]
-    told = answers.error(now, who, room.space, refused, envelope_id=envelope_id, kind=kind)
-    room._outboxes.to(first, text_frame(encode(told)))
+    first = room.space.connections_of((connection.who,))[:1]
+    show(room, error(room, connection, *what), first)
 
 
-def quoting() -> Break:
+def quoting(room: Room, connection: RoomConnection, text: bytes) -> bytes:
     """Everyone is told, with what was refused."""
-    right = Room._take_envelope
-
-    def receive(room: Room, guest: Any, received: bytes) -> None:
-        if guest.who == "listener" and b"mcp/request" in received:
-            room._outboxes.to_all(
-                text_frame(b'{"kind": "system/error", "payload": {"refused": %s}}' % received)
-            )
-        right(room, guest, received)
-
-    return replaced(Room, "_take_envelope", receive)
+    if connection.who == "listener" and b"mcp/request" in text:
+        show(room, b'{"kind": "system/error", "payload": {"refused": %s}}' % text)
+    return text
 
 
 def given_silently(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
@@ -101,13 +101,11 @@ MUTANTS: Final = (
     Mutant(
         "violation.answered",
         TOLD,
-        telling(lambda room, who, kind: kind != "stream/request"),
+        telling(lambda who, kind: kind != "stream/request"),
         "stream/request",
     ),
-    Mutant(
-        "violation.answered", TOLD, telling(lambda room, who, kind: who != "reader"), "expected that reader"
-    ),
-    Mutant("violation.answered", TOLD, replaced(Room, "_refuse", elsewhere), "expected that listener"),
+    Mutant("violation.answered", TOLD, telling(lambda who, kind: who != "reader"), "expected that reader"),
+    Mutant("violation.answered", TOLD, wrapping(Room, "reject", elsewhere), "expected that listener"),
     Mutant("violation.answered", TOLD, erring(without_to), "is not addressed to it: `to` is None"),
     Mutant("violation.answered", TOLD, erring(lambda e: replace(e, to=("owner",))), "`to` is ['owner']"),
     Mutant("violation.answered", TOLD, erring(lambda e: replace(e, sender=e.to[0])), "not from the gateway"),
@@ -148,8 +146,8 @@ MUTANTS: Final = (
     Mutant(
         "violation.announced",
         NOTICE,
-        replaced(Room, "_refuse", to_everyone),
+        wrapping(Room, "reject", to_everyone),
         "received the very system/error",
     ),
-    Mutant("violation.announced", NOTICE, quoting(), "was shown what was refused"),
+    Mutant("violation.announced", NOTICE, arriving(quoting), "was shown what was refused"),
 )

@@ -4,28 +4,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from msgspec import Raw
 from msgspec.structs import replace
 
-from mew.protocol.json import decode_json, encode_json
 from mew.space import presence
 
-from .breaks import Break, Mutant, Said, of, wrapping
-from .deciding import allowing, refusing
+from .breaks import Mutant, Said, of, wrapping
+from .deciding import allowing, refusing, welcoming
 
 __all__ = ["MUTANTS"]
-
-
-def welcoming(change: Callable[[Any, str, Said], object], **fields: Any) -> Break:
-    """Change the payload of every welcome in place, and the fields of its envelope."""
-
-    def welcome(right: Any, state: Any, entry: Any, who: Any, **how: Any) -> Any:
-        envelope = right(state, entry, who, **how)
-        said = decode_json(bytes(envelope.payload))
-        change(state, who, said)
-        return replace(envelope, payload=Raw(encode_json(said)), **fields)
-
-    return wrapping(presence, "welcome", welcome)
 
 
 def as_it_is(state: Any, who: str, said: Said) -> None:

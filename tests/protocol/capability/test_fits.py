@@ -127,6 +127,12 @@ def test_a_value_fits_its_pattern(pattern: object, value: object, expected: obje
         ("/public/.*", "/public/.."),
         ("/public/??", "/public/.."),
         ("**/../**", "a/../b/../c"),
+        ("/a/../*", "/a/../b"),
+        (".*.", ".."),
+        ("/public/**", "/public/%2e%2E/etc"),
+        ("/public/**", "/public/.%2e%2fetc"),
+        ("*", "file:///public%5c..%5Cetc"),
+        ("*", "/public/%252e%252e/etc"),
         ("*", ".."),
         ("*", "a/../b"),
         ("**", "../a"),
@@ -144,9 +150,6 @@ def test_a_wildcard_never_lets_a_parent_segment_through(pattern: object, value: 
     ("pattern", "value"),
     [
         ("/a/../b", "/a/../b"),
-        ("/a/../*", "/a/../b"),
-        ("**/../b", "a/../b"),
-        (".*.", ".."),
         ("/public/**", "/public/..."),
         ("/public/**", "/public/..a/b.."),
         ("/public/**", "/public/a..b"),
@@ -155,8 +158,64 @@ def test_a_wildcard_never_lets_a_parent_segment_through(pattern: object, value: 
         ("!a", "b..c"),
     ],
 )
-def test_literal_dots_and_dots_that_do_not_climb_fit(pattern: str, value: str) -> None:
+def test_dots_that_are_written_out_and_dots_that_do_not_climb_fit(pattern: str, value: str) -> None:
     assert value_fits(pattern, value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "expected"),
+    [
+        ("/public/**", "/public/./a", False),
+        ("/public/**", "/public//a", False),
+        ("/public/**", "//public/a", False),
+        ("/public/**", "/public/a/.", False),
+        ("/public/*", "/public/a%2fb", False),
+        ("/public/*", "/public/a%5Cb", False),
+        ("/public/**", "/public/%61", False),
+        ("file:///public/**", "file:///public//a", False),
+        ("file:///public/**", "file:///public/a", True),
+        ("https://example.org/**", "https://example.org/a?next=//b/./c", True),
+        ("/public/**", "/public/a b%20c", True),
+        ("/public/**", "/public/100%", True),
+        ("./src/**", "./src/a.py", True),
+        ("./src/**", "./src/./a.py", False),
+        ("./src/**", "src/a.py", False),
+        ("**/a.py", "./a.py", False),
+        ("*", "https://example.org//a", True),
+        ("!/etc/**", "//etc/passwd", False),
+        ("!/etc/**", "/etc/./passwd", False),
+        ("!/etc/**", "/%65tc/passwd", False),
+        ("!/etc/**", "/home//ann", True),
+    ],
+)
+def test_a_glob_fits_no_path_that_could_be_written_more_plainly(
+    pattern: str, value: str, expected: object
+) -> None:
+    assert value_fits(pattern, value) is expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/public/secret/key",
+        "/public/./secret/key",
+        "/public//secret/key",
+        "//public/secret/key",
+        "/public/secret//key",
+        "/public/%73ecret/key",
+        "/public%2fsecret/key",
+        "/public%5Csecret/key",
+        "/public\\secret/key",
+        "/public/%252e/secret/key",
+        "/public/secret/../secret/key",
+    ],
+)
+@pytest.mark.parametrize("allowed", ["*", "/public/**", "!/etc/**", "/^/"])
+def test_an_exception_holds_however_a_path_is_written(path: str, allowed: str) -> None:
+    excepted = {"kind": "x", "payload": {"path": "/public/secret/**"}}
+    written = {"kind": "x", "payload": {"path": allowed}, "except": [excepted]}
+    assert not fits(written, "x", {"path": path})
+    assert fits(written, "x", {"path": "/public/open/key"})
 
 
 @pytest.mark.parametrize(
@@ -219,6 +278,16 @@ def test_an_exception_is_carved_out() -> None:
     assert fits(written, "mcp/proposal", delete)
     assert fits(written, "mcp/reject", None, ["bob"])
     assert not fits(written, "mcp/reject", None, ["ann"])
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [(["shell"], False), (["shell", "x"], False), (["x", "shell"], False), ([], False), (["x"], True)],
+)
+def test_an_exception_holds_if_one_addressee_fits_or_nobody_is_named(to: list[str], expected: object) -> None:
+    written = {"kind": "mcp/*", "except": [{"kind": "mcp/request", "to": "shell"}]}
+    assert fits(written, "mcp/request", CALL, to) is expected
+    assert fits(written, "mcp/proposal", CALL, to)
 
 
 def test_the_payload_is_asked_for_only_if_kind_and_addressees_fit() -> None:

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet, Repeated
+from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet, PathWork, Repeated
+from mew.protocol.capability.paths import VISITS_MAX
+from mew.protocol.json import encode_json
+from mew.protocol.payload import Payload
 
 
 def held(*written: object) -> CapabilitySet:
@@ -150,3 +153,60 @@ def test_fits_raises_nothing_but_ambiguous_payload(kind: str, to: list[str], pay
                 assert target.fits(each, to, lambda: payload) in (True, False)
             except AmbiguousPayload:
                 continue
+
+
+# What it costs.
+
+
+def with_path(number: int, expected: object, to: str = "*") -> dict[str, Any]:
+    return {"kind": "x", "to": to, "payload": {f"$..a{number}": expected}}
+
+
+def test_all_paths_together_have_one_budget_for_an_envelope() -> None:
+    capabilities = held(*(with_path(n, "never") for n in range(480)), with_path(480, 1))
+    small, large = {"a480": 1}, {"a480": 1, "rest": list(range(2_000))}
+    assert capabilities.fits("x", ["ann"], lambda: small)
+    work = PathWork()
+    assert not capabilities.fits("x", ["ann"], lambda: large, work)
+    assert VISITS_MAX / 2 < work.spent <= VISITS_MAX
+    assert held(with_path(480, 1)).fits("x", ["ann"], lambda: large)
+
+
+def test_what_has_no_path_fits_however_many_paths_there_are() -> None:
+    capabilities = held(*(with_path(n, "never") for n in range(480)), {"kind": "x", "payload": {"b": 1}})
+    assert capabilities.fits("x", ["ann"], lambda: {"b": 1, "rest": list(range(9_000))})
+
+
+def test_paths_for_other_addressees_cost_nothing() -> None:
+    capabilities = held(*(with_path(n, "never", to="bob") for n in range(400)), with_path(400, 1))
+    work = PathWork()
+    assert capabilities.fits("x", ["ann"], lambda: {"a400": 1, "rest": list(range(2_000))}, work)
+    assert work.spent < 5_000
+
+
+def test_a_path_that_names_its_nodes_costs_little_however_large_the_payload() -> None:
+    work = PathWork()
+    capabilities = held({"kind": "x", "payload": {"$.a.b": 1}})
+    assert capabilities.fits("x", (), lambda: {"a": {"b": 1}, "rest": list(range(5_000))}, work)
+    assert work.spent < 1_000
+
+
+def large_call(tool: str) -> Payload:
+    payload = {"params": {"arguments": {"rows": [[]] * 50_000}, "name": tool}, "method": "tools/call"}
+    envelope = {"protocol": "mew/v0.4", "id": "e", "from": "ann", "kind": "mcp/request", "payload": payload}
+    return Payload(encode_json(envelope))
+
+
+def test_a_large_payload_is_not_decoded_to_refuse_its_addressee_or_its_tool() -> None:
+    header = large_call("write_file").header
+    capabilities = held("mcp/request:tools/call:read_*", "mcp/request:resources/read")
+    assert not capabilities.fits("mcp/request", ("files",), never, header=header)
+    capabilities = held({"kind": "mcp/request", "to": "files", "payload": {"method": "tools/call"}})
+    assert not capabilities.fits("mcp/request", ("shell",), never, header=header)
+    assert not capabilities.fits("chat", ("files",), never, header=header)
+
+
+def test_a_large_payload_that_may_fit_is_decoded() -> None:
+    payload = large_call("write_file")
+    capabilities = held({"kind": "mcp/request", "payload": call("write_*")})
+    assert capabilities.fits("mcp/request", (), payload, header=payload.header)

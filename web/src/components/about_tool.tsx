@@ -1,4 +1,4 @@
-/** A tool that is to be used: what its participant says of it, and whether it says so still. */
+/** The tool of a proposal: what its participant says about it, and whether that has changed. */
 
 import { useEffect } from "preact/hooks";
 
@@ -10,48 +10,48 @@ import { useLive } from "./desk";
 import { LongText } from "./text_view";
 import { Changes } from "./values_view";
 
-/** `told`: what changed is said more exactly elsewhere. */
+/** `told`: the change is described in detail elsewhere. */
 export function AboutTool({ tool, told }: { tool: Tool; told: boolean }) {
   return (
     <div class="about-tool">
       {tool.description !== null && <LongText text={tool.description} first={400} />}
       <p class="hints">
-        {hints(tool).map(([words, tone]) => (
-          <span key={words} class={`hint ${tone}`}>
+        {hints(tool).map(([words, tone, title]) => (
+          <span key={words} class={`hint ${tone}`} title={title}>
             {words}
           </span>
         ))}
       </p>
       {tool.changed.length > 0 && !told && (
         <p class="warning" role="note">
-          Not what it was when first seen here: {tool.changed.map((part) => visible(part, 64)).join(", ")} changed.
+          Changed since it was first seen here: {tool.changed.map((part) => visible(part, 64)).join(", ")}.
         </p>
       )}
     </div>
   );
 }
 
-/** The tool's own word for what it is, and no more than that. */
-function hints(tool: Tool): [words: string, tone: string][] {
+/** The tool's annotations: its own claims, which nobody has checked. */
+function hints(tool: Tool): [words: string, tone: string, title: string][] {
   const { readOnlyHint: reads, destructiveHint: destroys, idempotentHint: repeats, openWorldHint: outside } = tool.annotations;
-  const found: [string, string][] = [];
-  if (reads === true) found.push(["says it only reads", "calm"]);
-  if (destroys === true) found.push(["says it is destructive", "grave"]);
-  if (destroys === false && reads !== true) found.push(["says it is not destructive", "calm"]);
-  if (destroys === undefined && reads !== true) found.push(["does not say whether it is destructive", "unsure"]);
-  if (repeats === true) found.push(["says doing it twice is as doing it once", "calm"]);
-  if (outside === true) found.push(["says it reaches outside", "unsure"]);
+  const found: [string, string, string][] = [];
+  if (reads === true) found.push(["claims to be read-only", "calm", "The tool says that it changes nothing. Nobody has checked that."]);
+  if (destroys === true) found.push(["destructive", "grave", "The tool says that it may delete or overwrite data."]);
+  if (destroys === false && reads !== true) found.push(["claims not to be destructive", "calm", "The tool says that it only adds data. Nobody has checked that."]);
+  if (destroys === undefined && reads !== true) found.push(["may be destructive", "unsure", "The tool does not say whether it is destructive."]);
+  if (repeats === true) found.push(["claims to be idempotent", "calm", "The tool says that calling it again with the same arguments has no further effect."]);
+  if (outside === true) found.push(["open world", "unsure", "The tool says that it interacts with systems outside this space."]);
   return found;
 }
 
 const PARTS: Record<string, string> = {
-  description: "what it says of itself",
-  inputSchema: "what it takes",
-  outputSchema: "what it gives",
-  annotations: "what it says it may do",
+  description: "its description",
+  inputSchema: "its input schema",
+  outputSchema: "its output schema",
+  annotations: "its annotations",
 };
 
-/** What was proposed may not be what would run: the tool is not what it was when somebody proposed to use it. */
+/** A warning that the tool is not what it was when the call was proposed. */
 export function ToolChanged({ proposal, participant }: { proposal: Proposal; participant: string }) {
   const { decisions, space } = useLive();
   const change = space.tools.changedSince(proposal.id, participant);
@@ -68,10 +68,10 @@ export function ToolChanged({ proposal, participant }: { proposal: Proposal; par
       {change.changes.length > 0 && (
         <>
           <p>
-            <strong>This tool changed since it was proposed:</strong> {parts.map(([, words]) => words).join(", ")}.
+            <strong>This tool has changed since the call was proposed:</strong> {parts.map(([, words]) => words).join(", ")}.
           </p>
           <details>
-            <summary>How it changed</summary>
+            <summary>Show the changes</summary>
             <Changes changes={change.changes} />
           </details>
           {proposal.to.length === 1 && before !== null && (

@@ -1,20 +1,20 @@
-/** How the same was decided before, in a proposal's card. */
+/** Earlier decisions about the same tool, on a proposal's card. */
 
 import { type Likeness, type Precedent, precedents } from "../space/precedents";
-import { type Proposal, statusOf, toolOf } from "../space/proposals";
+import { type Proposal, decidingIn, toolOf } from "../space/proposals";
 import { visible } from "../text";
 import { useLive } from "./desk";
-import { StatusChip, storyOf } from "./status";
+import { StatusChip } from "./status";
 import { argumentsLine } from "./summaries";
 import { Ago, Who } from "./text_view";
 
 export function Before({ proposal }: { proposal: Proposal }) {
-  const { space } = useLive();
-  const before = precedents(space.proposals.all.values(), proposal);
+  const { space, now } = useLive();
+  const before = precedents(space.proposals.all.values(), proposal, now.value);
   const what = visible(toolOf(proposal) ?? proposal.method, 60);
-  if (before.length === 0) return <p class="dim before-none">No {what} was decided before, as far as is shown here.</p>;
+  if (before.length === 0) return <p class="dim before-none">No earlier decisions about {what}.</p>;
   const groups: [Likeness, string][] = [
-    ["same", "just this call"],
+    ["same", "this exact call"],
     ["own", "with other arguments"],
     ["others", "proposed by others"],
   ];
@@ -22,7 +22,7 @@ export function Before({ proposal }: { proposal: Proposal }) {
   return (
     <details class="more">
       <summary>
-        {what} before: {told.filter(([, times]) => times !== "").map(([words, times]) => `${words} ${times}`).join("; ")}
+        Earlier decisions about {what}: {told.filter(([, times]) => times !== "").map(([words, times]) => `${words} (${times})`).join("; ")}
       </summary>
       <ul class="before">
         {before.slice(0, 8).map(({ proposal: one, likeness }) => (
@@ -30,7 +30,7 @@ export function Before({ proposal }: { proposal: Proposal }) {
             <StatusChip proposal={one} /> {likeness === "others" && <Who id={one.proposer} />}{" "}
             <span class="arguments-line">{argumentsLine({ method: one.method, params: one.params }, 100)}</span>{" "}
             <small class="dim">
-              {storyOf(one)}, <Ago at={one.at} />
+              <Ago at={one.at} />
             </small>
           </li>
         ))}
@@ -42,13 +42,14 @@ export function Before({ proposal }: { proposal: Proposal }) {
 /** `2 approved, 1 rejected` */
 function tally(found: Precedent[]): string {
   const all = found.map(({ proposal }) => proposal);
-  const done = all.filter((one) => ["fulfilled", "approved", "failed"].includes(statusOf(one)));
-  const changed = done.filter(({ fulfilments: [first] }) => first?.edited === true);
+  const done = all.filter((one) => decidingIn(one) !== undefined);
+  const changed = done.filter((one) => decidingIn(one)?.edited === true);
+  const undone = all.filter((one) => decidingIn(one) === undefined);
   const parts: [number, string][] = [
     [done.length - changed.length, "approved"],
     [changed.length, "approved with changes"],
-    [all.filter((one) => one.rejections.length > 0 && one.fulfilments.length === 0).length, "rejected"],
-    [all.filter((one) => one.rejections.length === 0 && ["withdrawn", "timed_out"].includes(statusOf(one))).length, "not decided"],
+    [undone.filter((one) => one.rejections.length > 0).length, "rejected"],
+    [undone.filter((one) => one.rejections.length === 0).length, "undecided"],
   ];
   return parts.filter(([times]) => times > 0).map(([times, words]) => `${times} ${words}`).join(", ");
 }

@@ -1,15 +1,17 @@
-/** A proposal as a picture: proposal, decision, request, response, with times, people and differences. */
+/** The chain of a proposal: decisions, request and response, with times, participants and differences. */
 
 import type { ComponentChildren } from "preact";
 
-import { type Answer, type Fulfilment, type Proposal, argumentsOf, statusOf, toolOf } from "../space/proposals";
+import { type Answer, type Fulfilment, type NamingRequest, type Proposal, toolOf } from "../space/proposals";
 import { lasting, visible } from "../text";
 import { useDesk, useLive } from "./desk";
 import { DialogBox } from "./dialog";
-import { StatusChip } from "./status";
-import { answerText } from "./summaries";
-import { LongText, Whom, Who, Words, clock } from "./text_view";
-import { Arguments, Changes } from "./values_view";
+import { ProposalId } from "./proposal_id";
+import { StatusChip, useStatus } from "./status";
+import { answerText, reasonOf } from "./summaries";
+import { Claim, RejectionWords } from "./proposal_words";
+import { LongText, Whom, Who, clock } from "./text_view";
+import { Changes, Params } from "./values_view";
 
 export function ChainDialog({ id }: { id: string }) {
   const desk = useLive();
@@ -17,33 +19,39 @@ export function ChainDialog({ id }: { id: string }) {
   if (proposal === undefined) {
     return (
       <DialogBox title="Chain">
-        <p>This proposal is no longer kept here. The history may have it.</p>
+        <p>The page no longer has this proposal. Look for it in the history.</p>
       </DialogBox>
     );
   }
+  return <Chain proposal={proposal} />;
+}
+
+function Chain({ proposal }: { proposal: Proposal }) {
   const what = toolOf(proposal) ?? proposal.method;
+  const status = useStatus(proposal);
   return (
-    <DialogBox title={`How ${visible(what, 60)} went`} wide>
+    <DialogBox title={`Proposal: ${visible(what, 60)}`} wide>
       <p>
-        <StatusChip proposal={proposal} />
+        <StatusChip proposal={proposal} /> <ProposalId proposal={proposal} />
       </p>
       <ol class="chain">
         <Step tone="proposed" at={proposal.at} title="Proposed" id={proposal.id}>
           <p>
-            <Who id={proposal.proposer} /> proposes <strong>{visible(what, 120)}</strong> of <Whom ids={proposal.to} />
+            <Who id={proposal.proposer} /> proposed <strong>{visible(what, 120)}</strong> on <Whom ids={proposal.to} />
           </p>
-          <Arguments values={toolOf(proposal) === null ? proposal.params : argumentsOf(proposal)} />
+          {proposal.why !== null && <Claim proposal={proposal} why={proposal.why} />}
+          <Params proposal={proposal} />
         </Step>
-        {proposal.rejections.map((no) => (
-          <Step key={no.id} tone="rejected" at={no.at} after={no.at - proposal.at} title="Rejected" id={no.id}>
-            <p>
-              <Who id={no.by} /> says no{no.reason !== null && `: ${visible(no.reason, 160)}`}
-            </p>
-            {no.words.map((words) => (
-              <blockquote key={words}>
-                <Words text={words} />
-              </blockquote>
-            ))}
+        {proposal.rejections.map((rejection) => (
+          <Step
+            key={rejection.id}
+            tone="rejected"
+            at={rejection.at}
+            after={rejection.at - proposal.at}
+            title="Rejected"
+            id={rejection.id}
+          >
+            <RejectionWords rejection={rejection} />
           </Step>
         ))}
         {proposal.withdrawn !== null && (
@@ -51,22 +59,25 @@ export function ChainDialog({ id }: { id: string }) {
             tone="withdrawn"
             at={proposal.withdrawn.at}
             after={proposal.withdrawn.at - proposal.at}
-            title={statusOf(proposal) === "timed_out" ? "Timed out" : "Withdrawn"}
+            title="Withdrawn"
             id={proposal.withdrawn.id}
           >
             <p>
-              <Who id={proposal.proposer} /> takes it back
-              {proposal.withdrawn.reason !== null && `: ${visible(proposal.withdrawn.reason, 160)}`}
+              <Who id={proposal.proposer} /> withdrew it
+              {proposal.withdrawn.reason !== null && `: ${reasonOf(proposal.withdrawn.reason, 160)}`}
             </p>
           </Step>
         )}
         {proposal.fulfilments.map((fulfilment) => (
           <Fulfilled key={fulfilment.id} proposal={proposal} fulfilment={fulfilment} />
         ))}
-        {statusOf(proposal) === "open" && (
+        {proposal.unrelated.map((request) => (
+          <Unrelated key={request.id} proposal={proposal} request={request} />
+        ))}
+        {(status === "open" || status === "expired") && (
           <li class="step open">
             <span class="step-mark" aria-hidden="true" />
-            <p class="dim">It waits for a decision.</p>
+            <p class="dim">{status === "open" ? "Waiting for a decision." : "It expired: no one can approve it any more."}</p>
           </li>
         )}
       </ol>
@@ -79,24 +90,23 @@ function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: F
   return (
     <>
       <Step
-        tone={fulfilment.edited === true ? "edited" : "approved"}
+        tone={fulfilment.edited ? "edited" : "approved"}
         at={fulfilment.at}
         after={fulfilment.at - proposal.at}
-        title={fulfilment.edited === true ? "Approved, with changes" : "Approved"}
+        title={fulfilment.edited ? "Approved with changes" : "Approved"}
         id={fulfilment.id}
       >
         <p>
-          <Who id={fulfilment.by} /> makes the request to <Whom ids={fulfilment.to} />
-          {fulfilment.late && " (after it was closed)"}
+          <Who id={fulfilment.by} /> sent the request to <Whom ids={fulfilment.to} />
+          {fulfilment.via !== null && <span class="dim"> via {visible(fulfilment.via, 64)}</span>}
+          {fulfilment.late && ", after the proposal was closed"}
         </p>
-        {fulfilment.edited === true && <Changes changes={fulfilment.changes} />}
-        {fulfilment.edited === false && <p class="dim">Exactly as proposed.</p>}
-        {fulfilment.edited === null && <p class="dim">What was sent is not shown here; the history may have it.</p>}
+        {fulfilment.edited ? <Changes changes={fulfilment.changes} /> : <p class="dim">Exactly as proposed.</p>}
       </Step>
       {fulfilment.answer === null ? (
         <li class="step open">
           <span class="step-mark" aria-hidden="true" />
-          <p class="dim">No answer yet.</p>
+          <p class="dim">No response yet.</p>
         </li>
       ) : (
         <Answered answer={fulfilment.answer} after={fulfilment.answer.at - fulfilment.at} />
@@ -109,9 +119,20 @@ function Answered({ answer, after }: { answer: Answer; after: number }) {
   return (
     <Step tone={answer.failed ? "failed" : "done"} at={answer.at} after={after} title={answer.failed ? "Failed" : "Done"} id={answer.id}>
       <p>
-        <Who id={answer.by} /> {answer.failed ? "could not do it" : "answers"}
+        <Who id={answer.by} /> {answer.failed ? "reported an error" : "responded"}
       </p>
       <LongText text={answerText(answer.payload)} class="block" />
+    </Step>
+  );
+}
+
+function Unrelated({ proposal, request }: { proposal: Proposal; request: NamingRequest }) {
+  return (
+    <Step tone="unrelated" at={request.at} after={request.at - proposal.at} title="Unrelated request" id={request.id}>
+      <p>
+        <Who id={request.by} /> called <strong>{visible(request.tool ?? request.method, 120)}</strong> on <Whom ids={request.to} /> and
+        named this proposal. That does not approve it.
+      </p>
     </Step>
   );
 }
@@ -141,7 +162,7 @@ function Step({ tone, at, after, title, id, children }: StepProps) {
         {clock(at)}
         {after !== undefined && <small class="dim">{lasting(after)} later</small>}
         <button type="button" class="quiet" onClick={show}>
-          in the stream
+          Show in stream
         </button>
       </div>
       {children}

@@ -5,7 +5,7 @@ import { useRef } from "preact/hooks";
 
 import { textIn } from "../space/fields";
 import { isToAll } from "../space/talk";
-import { count, visible } from "../text";
+import { count, counted, visible } from "../text";
 import { type Desk, type Unsaid, useDesk, useLive } from "./desk";
 import { Ago, LongText, Who } from "./text_view";
 
@@ -54,7 +54,7 @@ export function Composer() {
       <Acknowledging />
       <UnsaidList />
       {offered.length > 0 && (
-        <ul class="mentions" role="listbox" id="mentions" aria-label="who is meant">
+        <ul class="mentions" role="listbox" id="mentions" aria-label="participants to mention">
           {offered.map((one, at) => (
             <li
               key={one.id}
@@ -62,7 +62,7 @@ export function Composer() {
               aria-selected={at === pick.value}
               onMouseDown={(event) => (event.preventDefault(), complete(one.id))}
             >
-              <Who id={one.id} /> {!one.here && <small class="dim">not here</small>}
+              <Who id={one.id} /> {!one.here && <small class="dim">offline</small>}
             </li>
           ))}
         </ul>
@@ -79,14 +79,14 @@ export function Composer() {
           rows={Math.min(8, text.value.split("\n").length)}
           value={text.value}
           disabled={!may}
-          placeholder={may ? "Say something (c); @ names who is to act" : "You may not talk here"}
-          aria-label="say something"
+          placeholder={may ? "Write a message (c). Use @ to address someone." : "You are not allowed to chat here."}
+          aria-label="message"
           aria-controls={offered.length > 0 ? "mentions" : undefined}
           onInput={(event) => ((text.value = event.currentTarget.value), (pick.value = 0))}
           onKeyDown={key}
         />
         <button type="submit" disabled={!may || text.value.trim() === ""}>
-          Say
+          Send
         </button>
       </form>
     </div>
@@ -125,15 +125,15 @@ function UnsaidList() {
         <ul>
           {desk.unsaid.value.map((one, at) => (
             <li key={at}>
-              <small>{one.hasFailed ? "not sent" : "waits to be sent"}</small>
+              <small>{one.hasFailed ? "not sent" : "waiting to be sent"}</small>
               <LongText text={visible(one.text, 200)} />
               {one.hasFailed && (
                 <>
                   <button type="button" class="small" onClick={() => again(one)}>
-                    Say again
+                    Send again
                   </button>
                   <button type="button" class="small" onClick={() => forget(desk, one)}>
-                    Drop
+                    Discard
                   </button>
                 </>
               )}
@@ -155,10 +155,10 @@ function Acknowledging() {
   const { chats } = desk.space;
   const [waiting, unheard] = [chats.waiting, chats.unheard];
   const toMe = waiting.filter((chat) => !isToAll(chat)).length;
-  const parts: [number, string][] = [
-    [toMe, "said to you"],
-    [waiting.length - toMe, "said to all"],
-    [unheard.length, "of yours not acknowledged"],
+  const parts = [
+    toMe > 0 && `${counted(toMe, "unacknowledged message")} to you`,
+    waiting.length > toMe && `${counted(waiting.length - toMe, "unacknowledged message")} to everyone`,
+    unheard.length > 0 && `${count(unheard.length)} of your messages ${unheard.length === 1 ? "is" : "are"} unacknowledged`,
   ];
   if (waiting.length === 0 && unheard.length === 0) return null;
   const acknowledge = (id: string, to: string): void => {
@@ -171,7 +171,7 @@ function Acknowledging() {
   return (
     <details class="acknowledging" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
-        {parts.filter(([times]) => times > 0).map(([times, words]) => `${count(times)} ${words}`).join(", ")}
+        {parts.filter((part) => part !== false).join(", ")}
       </summary>
       {isOpen.value && (
         <div class="queue">
@@ -187,7 +187,7 @@ function Acknowledging() {
             )}
             {unheard.length > 0 && (
               <button type="button" class="small" onClick={() => unheard.forEach(({ envelope }) => cancel(envelope.id, envelope.to))}>
-                Cancel all of mine
+                Cancel all your messages
               </button>
             )}
           </div>

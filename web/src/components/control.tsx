@@ -1,4 +1,4 @@
-/** The controls of §3.9, each with what it will mean before it is sent. */
+/** The controls of §3.9, each with its consequences before it is sent. */
 
 import { useSignal } from "@preact/signals";
 
@@ -16,37 +16,37 @@ interface Control {
 const CONTROLS: Record<string, Control> = {
   "participant/pause": {
     title: "Pause",
-    means: "The gateway will refuse all it sends, but for acknowledgements, cancellations and status, until you let it go on or the time is over.",
-    does: "Pause it",
+    means: "The gateway refuses everything it sends, except acknowledgements, cancellations and status, until someone resumes it or the time is up.",
+    does: "Pause",
   },
   "participant/forget": {
-    title: "Let it forget",
-    means: "It is asked to drop part of what it keeps in mind. What it drops is not to be had back from it.",
-    does: "Have it forget",
+    title: "Forget",
+    means: "Asks it to drop part of its context. It cannot recover what it drops.",
+    does: "Forget",
   },
   "participant/compact": {
     title: "Compact",
-    means: "It is asked to make room in its memory, by summing up what it keeps in mind.",
-    does: "Have it compact",
+    means: "Asks it to free space in its context by summarizing it.",
+    does: "Compact",
   },
   "participant/clear": {
     title: "Clear",
-    means: "It is asked to forget everything that it keeps in mind: it will know nothing of what was said so far.",
-    does: "Have it forget everything",
+    means: "Asks it to clear its context. It will know nothing of the conversation so far.",
+    does: "Clear",
   },
   "participant/restart": {
     title: "Restart",
-    means: "It is asked to start over as it was configured. What it was doing ends; what it was given stays.",
-    does: "Restart it",
+    means: "Asks it to restart with its configuration. Work in progress is lost; grants remain.",
+    does: "Restart",
   },
   "participant/shutdown": {
     title: "Shut down",
-    means: "It is asked to stop, and the gateway refuses what it sends until it joins again.",
-    does: "Shut it down",
+    means: "Asks it to stop. The gateway refuses what it sends until it joins again.",
+    does: "Shut down",
   },
 };
 const TIMES: [words: string, seconds: number | null][] = [
-  ["until somebody lets it go on", null],
+  ["until someone resumes it", null],
   ["1 minute", 60],
   ["10 minutes", 600],
   ["1 hour", 3600],
@@ -73,7 +73,7 @@ export function ControlDialog({ participant, kind }: { participant: string; kind
     void desk.send({ kind, to: [participant], payload });
   };
   return (
-    <DialogBox title={`${control.title}: ${visible(participant, 60)}`}>
+    <DialogBox title={`${control.title} ${kind === "participant/forget" ? "messages of " : kind === "participant/clear" || kind === "participant/compact" ? "the context of " : ""}${visible(participant, 60)}`}>
       <form class="form" onSubmit={done}>
         <p>{control.means}</p>
         {kind === "participant/pause" && (
@@ -91,27 +91,27 @@ export function ControlDialog({ participant, kind }: { participant: string; kind
         {kind === "participant/forget" && (
           <>
             <label>
-              Which
+              Which messages
               <select value={direction.value} onChange={(event) => (direction.value = event.currentTarget.value)}>
-                <option value="oldest">the oldest messages</option>
-                <option value="newest">the newest messages</option>
+                <option value="oldest">the oldest</option>
+                <option value="newest">the newest</option>
               </select>
             </label>
             <label>
-              How many, if not for it to say
+              How many (optional; it decides if empty)
               <input data-first inputMode="numeric" value={entries.value} onInput={(event) => (entries.value = event.currentTarget.value)} />
             </label>
           </>
         )}
         {(kind === "participant/pause" || kind === "participant/compact") && (
           <label>
-            Why, if you like
+            Reason (optional)
             <input data-first value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
           </label>
         )}
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
-            Back
+            Cancel
           </button>
           <button type="submit" class={kind === "participant/shutdown" || kind === "participant/clear" ? "reject" : "approve"}>
             {control.does}

@@ -1,23 +1,20 @@
-/** Something to be handed on: shown whole, and copied with one press. */
+/** Text to pass on: shown in full, and copied with one press. */
 
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
 
 interface Props {
   name: string;
   value: string;
-  /** What stands there until there is something. */
   placeholder?: string;
   first?: boolean;
-  /** Told when it was copied, by the button or by hand. */
+  /** Called when it was copied, by the button or by hand. */
   onCopied?: () => void;
 }
 
 export function Copying({ name, value, placeholder = "", first = false, onCopied }: Props) {
-  const field = useRef<HTMLInputElement>(null);
   const copied = useSignal(false);
   const copy = async (): Promise<void> => {
-    copied.value = await copyFrom(field.current);
+    copied.value = await copyText(value);
     if (copied.value) onCopied?.();
   };
   return (
@@ -25,7 +22,6 @@ export function Copying({ name, value, placeholder = "", first = false, onCopied
       <label>
         {name}
         <input
-          ref={field}
           readOnly
           class="mono"
           value={value}
@@ -42,14 +38,26 @@ export function Copying({ name, value, placeholder = "", first = false, onCopied
   );
 }
 
-/** Browsers keep `navigator.clipboard` from pages without TLS: there, what is selected is copied as by hand. */
-async function copyFrom(field: HTMLInputElement | null): Promise<boolean> {
-  if (field === null) return false;
+/** Copy it; return whether that worked. Browsers hide `navigator.clipboard` from pages without TLS: there, select and copy. */
+export async function copyText(text: string): Promise<boolean> {
   try {
-    await navigator.clipboard.writeText(field.value);
+    await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    field.select();
-    return document.execCommand("copy");
+    return copySelected(text);
   }
+}
+
+/** Next to what has the focus, because a modal dialog makes the rest of the page inert. */
+function copySelected(text: string): boolean {
+  const focused = document.activeElement;
+  const field = document.createElement("textarea");
+  field.className = "aloud";
+  field.value = text;
+  (focused?.parentElement ?? document.body).append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return isCopied;
 }

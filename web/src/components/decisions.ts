@@ -5,16 +5,18 @@
 
 import { computed, effect, signal } from "@preact/signals";
 
-import type { JsonObject } from "../json";
-import { type Proposal, isOpen } from "../space/proposals";
+import { type JsonObject, own } from "../json";
+import { type Proposal, isOpen, statusOf } from "../space/proposals";
 import type { AnswerAction, Question } from "../space/questions";
 import type { Envelope, When } from "../wire";
 import type { Desk } from "./desk";
+import { Disclosure } from "./disclosure";
+import { cardLine } from "./summaries";
 
 export type Decision =
   /** `params` where they were changed; `to` where the proposal left open who is to do it. */
   | { is: "approve"; params?: JsonObject; to?: string[] }
-  | { is: "reject"; reason: string; words: string }
+  | { is: "reject"; reason: string; message: string }
   /** To a question; `content` where it is a form that was filled in. */
   | { is: "answer"; action: AnswerAction; content: JsonObject | null };
 
@@ -36,6 +38,12 @@ const UNDO_MS = 3_000;
 const HELD_MAX_MS = 30_000;
 /** The next proposal moves up when one is decided: a second keystroke right then was meant for the first. */
 const GUARD_MS = 400;
+/** Why a decision is not sent after all. */
+const CLOSED: Record<string, string> = {
+  gone: "The proposal is no longer kept here",
+  withdrawn: "The proposer withdrew it in the meantime",
+  expired: "It expired in the meantime",
+};
 
 export class Decisions {
   readonly pending = signal<Pending[]>([]);
@@ -59,6 +67,8 @@ export class Decisions {
   #hasMovedOn = false;
   #isResting = false;
   #mine = new Set<string>();
+  /** By the proposal itself: another that takes its id was not shown. */
+  #disclosures = new WeakMap<Proposal, Disclosure>();
   #deaf: () => void;
 
   constructor(desk: Desk) {
@@ -107,17 +117,39 @@ export class Decisions {
     else this.#advance();
   }
 
-  /** Approve those of which it is known who is to do them, as they are. */
+  /** Approve, as they are, those that were wholly shown and of which it is known who is to do them. */
   approve(ids: string[]): void {
     const { space } = this.#desk;
-    const ready = ids.filter((id) => {
-      const proposal = space.proposals.get(id);
-      return proposal !== undefined && this.targets(proposal).length > 0 && space.mayApprove(proposal);
-    });
-    this.decide(ready, { is: "approve" });
-    if (ready.length === ids.length) return;
-    const left = ids.length === 1 ? "" : ` ${ids.length - ready.length} of them are left.`;
-    this.#desk.tell(`Say first who is to do it, or reject it: you may not do it as it is.${left}`);
+    const known = ids.map((id) => space.proposals.get(id)).filter((proposal) => proposal !== undefined);
+    const able = known.filter((proposal) => this.targets(proposal).length > 0 && space.mayApprove(proposal));
+    const unshown = able.filter((proposal) => !this.isShown(proposal));
+    const ready = able.filter((proposal) => !unshown.includes(proposal));
+    this.decide(ready.map(({ id }) => id), { is: "approve" });
+    if (able.length < ids.length) {
+      const left = ids.length === 1 ? "" : ` Not approved: ${ids.length - able.length} of ${ids.length}.`;
+      this.#desk.tell(`Choose a participant to send it to first, or reject it: you may not approve it as it is.${left}`);
+    }
+    const [first] = unshown;
+    if (first === undefined) return;
+    if (ids.length === 1) {
+      this.#desk.tell("Not approved: part of it is not shown. Choose “Show everything” first.");
+      return;
+    }
+    this.offer(first.id);
+    this.#desk.tell(`Not approved: ${unshown.length} of ${ids.length}. Part of them was not shown: review each one first.`);
+  }
+
+  /** Whether all that an approval would send was to be seen: in the open card, or in the one line of a closed one. */
+  isShown(proposal: Proposal): boolean {
+    const disclosure = this.disclosure(proposal);
+    return disclosure.isWhole || (!disclosure.isOnPage && cardLine(proposal).isWhole);
+  }
+
+  /** What of the proposal's params is unfolded. */
+  disclosure(proposal: Proposal): Disclosure {
+    const found = this.#disclosures.get(proposal) ?? new Disclosure(proposal.params);
+    this.#disclosures.set(proposal, found);
+    return found;
   }
 
   /** Take back the last, or this one; returns whether there was one. */
@@ -211,7 +243,7 @@ export class Decisions {
   #isUndecided(id: string): boolean {
     const { space } = this.#desk;
     const [proposal, question] = [space.proposals.get(id), space.questions.get(id)];
-    return proposal !== undefined ? space.waitsForMe(proposal) : question !== undefined && space.waitsForAnswer(question);
+    return proposal !== undefined ? space.waitsForMe(proposal, this.#desk.now.value) : question !== undefined && space.waitsForAnswer(question);
   }
 
   get #isLive(): boolean {
@@ -252,8 +284,8 @@ export class Decisions {
 
   #giveUp(pending: Pending): void {
     const lacking = this.lacking(pending);
-    const what = Array.isArray(lacking) ? `${lacking.join(", ")} did not come back` : "there was no connection";
-    this.#desk.tell(`Nothing was sent: ${what} within half a minute. It still waits for you.`, "bad");
+    const what = Array.isArray(lacking) ? `${lacking.join(", ")} did not reconnect` : "there was no connection";
+    this.#desk.tell(`Nothing was sent: ${what} within 30 seconds. It is still waiting for you.`, "bad");
     for (const id of pending.ids) this.#mine.delete(id);
     this.#drop(pending.key);
   }
@@ -270,8 +302,10 @@ export class Decisions {
     const { decision, targets } = pending;
     if (decision.is === "answer") return this.#answer(this.#desk.space.questions.get(id), decision);
     const proposal = this.#desk.space.proposals.get(id);
-    if (proposal === undefined || !isOpen(proposal)) {
-      this.#desk.tell("It was decided by somebody else in the meantime; nothing was sent.");
+    const status = proposal === undefined ? "gone" : statusOf(proposal, Date.now());
+    if (proposal === undefined || status !== "open") {
+      const what = own(CLOSED, status) ?? "Someone else decided it in the meantime";
+      this.#desk.tell(`${what}; nothing was sent.`);
       return null;
     }
     const when = (): When => (!this.#isStillOpen(id) ? "never" : this.#absent(pending).length === 0 ? "now" : "later");
@@ -282,29 +316,26 @@ export class Decisions {
   /** Decision 001: fulfilling is making the request, word for word, in one's own name. */
   async #approve(proposal: Proposal, decision: Decision & { is: "approve" }, to: string[], when: () => When): Promise<Envelope | null> {
     if (to.length === 0) {
-      this.#desk.tell("Nothing was sent: the proposal leaves open who is to do it, and so did you.", "bad");
+      this.#desk.tell("Nothing was sent: the proposal names no participant, and you did not choose one.", "bad");
       return null;
     }
     const params = decision.params ?? proposal.params;
-    const payload: JsonObject = { jsonrpc: "2.0", id: this.#rpc++, method: proposal.method };
+    const payload: JsonObject = { jsonrpc: "2.0", id: this.#rpc++, method: proposal.method, via: "page" };
     if (Object.keys(params).length > 0) payload.params = params;
     const context = proposal.context === null ? {} : { context: proposal.context };
     const request = { kind: "mcp/request", to, correlation_id: [proposal.id], ...context, payload };
     return this.#desk.send(request, when);
   }
 
-  async #reject(proposal: Proposal, decision: Decision & { is: "reject" }, when: () => When): Promise<Envelope | null> {
-    const to = [proposal.proposer];
-    const rejection = { kind: "mcp/reject", to, correlation_id: [proposal.id], payload: { reason: decision.reason } };
-    const no = await this.#desk.send(rejection, when);
-    if (no === null || decision.words === "") return no;
-    await this.#desk.send({ kind: "chat", to, correlation_id: [no.id], payload: { text: decision.words, format: "plain" } });
-    return no;
+  #reject(proposal: Proposal, decision: Decision & { is: "reject" }, when: () => When): Promise<Envelope | null> {
+    const { reason, message } = decision;
+    const payload = message === "" ? { reason } : { reason, message };
+    return this.#desk.send({ kind: "mcp/reject", to: [proposal.proposer], correlation_id: [proposal.id], payload }, when);
   }
 
   async #answer(question: Question | undefined, { action, content }: Decision & { is: "answer" }): Promise<Envelope | null> {
     if (question === undefined || question.end !== null) {
-      this.#desk.tell("It was answered or taken back in the meantime; nothing was sent.");
+      this.#desk.tell("It was answered or withdrawn in the meantime; nothing was sent.");
       return null;
     }
     const response = {
@@ -320,7 +351,7 @@ export class Decisions {
   /** Asked again when it leaves: without a connection that may be half a minute later. */
   #isStillOpen(id: string): boolean {
     const proposal = this.#desk.space.proposals.get(id);
-    return proposal === undefined || isOpen(proposal);
+    return proposal === undefined || isOpen(proposal, Date.now());
   }
 
   #targetsFor(id: string, { to }: Decision & { is: "approve" }): string[] {

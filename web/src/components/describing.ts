@@ -1,4 +1,4 @@
-/** What is on its way, in a few words. */
+/** Describes decisions that are about to be sent. */
 
 import { toolOf } from "../space/proposals";
 import type { AnswerAction } from "../space/questions";
@@ -17,8 +17,8 @@ function whatIsLacking(pending: Pending, desk: Desk): string {
   desk.pulse.value;
   const lacking = desk.decisions.lacking(pending);
   if (lacking === null) return "";
-  if (lacking === "connection") return ", once the connection is back";
-  return `, once ${visible(lacking.join(", "), 80)} ${lacking.length === 1 ? "is" : "are"} here`;
+  if (lacking === "connection") return ", once you are connected again";
+  return `, once ${visible(lacking.join(", "), 80)} ${lacking.length === 1 ? "is" : "are"} connected`;
 }
 
 function describeDecision(pending: Pending, desk: Desk): string {
@@ -26,11 +26,11 @@ function describeDecision(pending: Pending, desk: Desk): string {
   const first = desk.space.proposals.get(pending.ids[0] ?? "");
   const what = pending.ids.length > 1 || first === undefined ? `${pending.ids.length} proposals` : visible(toolOf(first) ?? first.method, 80);
   if (pending.decision.is === "reject") return `Rejecting ${what}`;
-  return pending.decision.params === undefined ? `Approving ${what}` : `Approving ${what}, as you changed it`;
+  return pending.decision.params === undefined ? `Approving ${what}` : `Approving ${what} with your changes`;
 }
 
 function answering(pending: Pending, desk: Desk, action: AnswerAction): string {
-  const asker = visible(desk.space.questions.get(pending.ids[0] ?? "")?.asker ?? "somebody", 60);
+  const asker = visible(desk.space.questions.get(pending.ids[0] ?? "")?.asker ?? "someone", 60);
   if (action === "accept") return `Answering ${asker}`;
-  return action === "decline" ? `Declining what ${asker} asks` : `Leaving what ${asker} asks`;
+  return action === "decline" ? `Declining the question from ${asker}` : `Dismissing the question from ${asker}`;
 }

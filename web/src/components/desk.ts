@@ -6,7 +6,7 @@ import { useContext } from "preact/hooks";
 
 import type { SignedIn } from "../signin";
 import { objectIn, textIn } from "../space/fields";
-import { type Proposal, isOpen, toolOf } from "../space/proposals";
+import { type Proposal, toolOf } from "../space/proposals";
 import { isQuestion } from "../space/questions";
 import { type Item, Space, momentOf, saysToolsChanged } from "../space/space";
 import { mayDo } from "../space/fitting";
@@ -44,6 +44,7 @@ export type Dialog =
   | { is: "chain"; proposal: string }
   | { is: "edit"; proposal: string; to: string[] }
   | { is: "reject"; proposals: string[] }
+  | { is: "clear"; proposals: string[] }
   | { is: "control"; participant: string; kind: string }
   | { is: "grant"; participant: string }
   | { is: "revoke"; participant: string; grant: string | null }
@@ -110,7 +111,7 @@ export class Desk {
   readonly answers = new Answers(this);
   readonly waiting = computed<Item[]>(() => {
     this.pulse.value;
-    return this.space.items;
+    return this.space.items(this.now.value);
   });
   readonly mayTalk = computed(() => {
     this.pulse.value;
@@ -271,7 +272,7 @@ export class Desk {
     this.state.value = state;
     if (state.is !== "live" || !this.#isBehind) return;
     this.#isBehind = false;
-    this.tell("Some of what happened while there was no connection is not shown here. Look at the history for it.", "bad");
+    this.tell("Some events from while you were disconnected are not shown here. See the history for them.", "bad");
     void this.#refresh();
     void this.#recallQuestions();
     void this.#recallProposals();
@@ -280,7 +281,7 @@ export class Desk {
   /** Those that are open and not known here; and, of those known as open, what became of them in the meantime. */
   async #recallProposals(): Promise<void> {
     const unknown = await proposals(this.who, { status: "open", limit: PROPOSALS }).catch(() => null);
-    const wanted = new Set(this.space.proposals.open.map(({ id }) => id));
+    const wanted = new Set(this.space.proposals.open(this.now.peek()).map(({ id }) => id));
     const listed = unknown?.proposals ?? [];
     let before: string | null | undefined;
     for (let count = 0; count < PROPOSALS_PAGES_MAX && wanted.size > 0 && before !== null; count += 1) {
@@ -311,12 +312,12 @@ export class Desk {
 
   /** A proposal says little without what its tool is; who is to carry it out is asked once. */
   #lookUpTools(): void {
-    for (const proposal of this.space.waiting.slice(0, 50)) this.#lookUpTool(proposal);
+    for (const proposal of this.space.waiting(this.now.peek()).slice(0, 50)) this.#lookUpTool(proposal);
   }
 
   #lookUpTool(proposal: Proposal | undefined): void {
     const tool = proposal === undefined ? null : toolOf(proposal);
-    if (proposal === undefined || tool === null || !this.space.waitsForMe(proposal)) return;
+    if (proposal === undefined || tool === null || !this.space.waitsForMe(proposal, this.now.peek())) return;
     for (const target of proposal.to.slice(0, 8)) {
       const known = this.space.tools.get(target, tool) !== undefined && !this.space.tools.isStale(target);
       if (this.#asked.has(target) || known) continue;
@@ -350,12 +351,12 @@ export class Desk {
   #notifyOfQuestion(id: string): void {
     const question = this.space.questions.get(id);
     if (question === undefined || !this.space.waitsForAnswer(question)) return;
-    this.notifications.tell({ id, who: question.asker, does: "asks you something" });
+    this.notifications.tell({ id, who: question.asker, does: "asks you a question" });
   }
 
   #notify(id: string): void {
     const proposal = this.space.proposals.get(id);
-    if (proposal === undefined || !isOpen(proposal) || !this.space.waitsForMe(proposal)) return;
+    if (proposal === undefined || !this.space.waitsForMe(proposal, this.now.peek())) return;
     this.notifications.tell({ id, who: proposal.proposer, does: `proposes ${toolOf(proposal) ?? proposal.method}` });
   }
 }
@@ -382,6 +383,6 @@ function whatFailed(draft: Draft): string {
 
 function reasonOf(error: unknown): string {
   if (error instanceof Refused || error instanceof Problem) return error.message;
-  if (error instanceof NotSent) return error.message + (error.uncertain ? "; it may have arrived all the same" : "");
-  return "something went wrong here";
+  if (error instanceof NotSent) return error.message + (error.uncertain ? "; it may have arrived anyway" : "");
+  return "an unexpected error occurred in the page";
 }

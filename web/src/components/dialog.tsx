@@ -1,4 +1,4 @@
-/** A dialog as browsers have it: the rest of the page waits, Escape closes it, and focus comes back. */
+/** A modal dialog: Escape closes it, and the focus returns to where it was. */
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";

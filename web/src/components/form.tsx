@@ -7,8 +7,8 @@ import { type Json, type JsonObject, own } from "../json";
 import { type Fault, typesOf } from "../schema";
 import { same } from "../space/differences";
 import { listIn, textIn } from "../space/fields";
-import { visible } from "../text";
-import { Words } from "./text_view";
+import { isSeen, visible } from "../text";
+import { LongText, Words } from "./text_view";
 
 interface FieldsProps {
   /** Before the names of fields in ids: two forms may be on the page. */
@@ -64,7 +64,7 @@ function Field(props: FieldProps) {
     <div class="field">
       <Name class="field-name" {...(Name === "label" ? { for: id } : {})}>
         {title === null || title === name ? visible(name, 80) : <>{visible(title, 120)} <small class="dim">{visible(name, 60)}</small></>}{" "}
-        {needed ? <small>needed</small> : <small class="dim">may be left out</small>}
+        {needed ? <small>required</small> : <small class="dim">optional</small>}
       </Name>
       {described !== null && (
         <p class="dim">
@@ -72,6 +72,11 @@ function Field(props: FieldProps) {
         </p>
       )}
       <Input {...props} invalid={invalid} />
+      {!isSeen(entry.text) && (
+        <div class="warning" role="note">
+          The field contains characters that it cannot show: <LongText text={entry.text} />
+        </div>
+      )}
       {entry.fault !== null && <p class="fault">{entry.fault}</p>}
       {faults.map((fault) => (
         <p key={fault.path.join() + fault.message} class="fault">
@@ -97,7 +102,9 @@ function Input(props: FieldProps & { invalid: boolean }) {
         value={String(at)}
         onChange={(event) => onEntry({ text: "", value: choices[Number(event.currentTarget.value)]?.value, fault: null })}
       >
-        {(!needed || at < 0) && <option value="-1">{needed ? "choose…" : "left out"}</option>}
+        {(!needed || at < 0) && (
+          <option value="-1">{entry.value !== undefined && at < 0 ? visible(JSON.stringify(entry.value)) : needed ? "choose…" : "not set"}</option>
+        )}
         {choices.map((choice, place) => (
           <option key={place} value={String(place)}>
             {visible(choice.words, 80)}

@@ -1,4 +1,4 @@
-/** Giving and taking away: picked from what somebody proposed or was refused, widened, ended, and said in words first. */
+/** Granting and revoking capabilities: suggested from proposals and refusals, and explained before they are sent. */
 
 import { useSignal } from "@preact/signals";
 
@@ -8,7 +8,7 @@ import { textIn } from "../space/fields";
 import { toolOf } from "../space/proposals";
 import type { Space } from "../space/space";
 import { inWords, sayOne } from "../space/words";
-import { visible } from "../text";
+import { counted, visible } from "../text";
 import { useDesk } from "./desk";
 import { DialogBox } from "./dialog";
 
@@ -16,7 +16,7 @@ const ENDS: [words: string, seconds: number | null][] = [
   ["15 minutes", 900],
   ["1 hour", 3_600],
   ["1 day", 86_400],
-  ["for good", null],
+  ["never", null],
 ];
 
 interface Suggestion {
@@ -34,11 +34,11 @@ function suggestions(space: Space, participant: string): Suggestion[] {
     const payload: JsonObject = tool === null ? { method: proposal.method } : { method: proposal.method, params: { name: tool } };
     const capability: JsonObject = { kind: "mcp/request", ...(proposal.to.length === 1 ? { to: proposal.to[0] ?? "" } : {}), payload };
     const key = JSON.stringify(capability);
-    if (!found.has(key)) found.set(key, { key, why: "proposed it", capability });
+    if (!found.has(key)) found.set(key, { key, why: "it proposed this", capability });
   }
   for (const refusal of space.participants.get(participant)?.refusals.toReversed() ?? []) {
     const capability = fromShort(refusal.lacked ?? refusal.kind ?? "");
-    if (capability !== null) found.set(JSON.stringify(capability), { key: JSON.stringify(capability), why: "was refused it", capability });
+    if (capability !== null) found.set(JSON.stringify(capability), { key: JSON.stringify(capability), why: "it was refused this", capability });
   }
   return [...found.values()].slice(0, 12);
 }
@@ -94,11 +94,11 @@ export function GrantDialog({ participant }: { participant: string }) {
     void desk.send({ kind: "capability/grant", to: [participant], payload });
   };
   return (
-    <DialogBox title={`Grant to ${visible(participant, 60)}`}>
+    <DialogBox title={`Grant a capability to ${visible(participant, 60)}`}>
       <form class="form" onSubmit={done}>
         {offered.length > 0 && (
           <fieldset class="reasons single">
-            <legend>From what it asked for</legend>
+            <legend>Suggestions</legend>
             {offered.map((one, at) => (
               <label key={one.key} class="choice">
                 <input
@@ -129,7 +129,7 @@ export function GrantDialog({ participant }: { participant: string }) {
           </p>
         )}
         <label>
-          Or as you write it
+          Or enter a capability
           <input
             class="mono"
             value={typed.value}
@@ -139,7 +139,7 @@ export function GrantDialog({ participant }: { participant: string }) {
           />
         </label>
         <label>
-          It ends after
+          Expires after
           <select
             value={String(ENDS.findIndex(([, seconds]) => seconds === ttl.value))}
             onChange={(event) => (ttl.value = ENDS[Number(event.currentTarget.value)]?.[1] ?? null)}
@@ -152,16 +152,16 @@ export function GrantDialog({ participant }: { participant: string }) {
           </select>
         </label>
         <label>
-          Why, if you like
+          Reason (optional)
           <input value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
         </label>
         <GrantMeans participant={participant} capability={capability} seconds={ttl.value} />
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
-            Back
+            Cancel
           </button>
           <button type="submit" class="approve" disabled={capability === null}>
-            Grant it
+            Grant
           </button>
         </div>
       </form>
@@ -171,18 +171,18 @@ export function GrantDialog({ participant }: { participant: string }) {
 
 function GrantMeans({ participant, capability, seconds }: { participant: string; capability: JsonObject | null; seconds: number | null }) {
   const { space } = useDesk();
-  if (capability === null) return <p class="warning">Choose something, or write a capability: kind:method:name, or JSON.</p>;
+  if (capability === null) return <p class="warning">Choose a suggestion or enter a capability as kind:method:name or JSON.</p>;
   const said = sayOne(capability);
   const theirs = [...space.proposals.all.values()].filter(({ proposer }) => proposer === participant);
   const spared = theirs.filter(({ to, method, params }) =>
     mayDo([capability], { kind: "mcp/request", to, payload: { jsonrpc: "2.0", id: 0, method, params } }),
   );
-  const until = seconds === null ? "until somebody takes it back" : `for ${ENDS.find(([, one]) => one === seconds)?.[0] ?? "a time"}`;
+  const until = seconds === null ? "until someone revokes it" : `for ${ENDS.find(([, one]) => one === seconds)?.[0] ?? "a while"}`;
   return (
     <p class="means" role="status">
       <strong>What it will mean:</strong> {visible(participant, 60)} can {visible(said.words.toLowerCase(), 160)}
-      {said.limits.length > 0 && ` (${visible(said.limits.join(", "), 160)})`} without asking anybody, {until}.
-      {spared.length > 0 && ` ${spared.length} of its proposals shown here would not have needed you.`}
+      {said.limits.length > 0 && ` (${visible(said.limits.join(", "), 160)})`} without approval, {until}.
+      {spared.length > 0 && ` ${counted(spared.length, "recent proposal")} would not have needed your decision.`}
     </p>
   );
 }
@@ -205,11 +205,11 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
     void desk.send({ kind: "capability/revoke", to: [participant], payload });
   };
   return (
-    <DialogBox title={`Take away from ${visible(participant, 60)}`}>
+    <DialogBox title={`Revoke a capability of ${visible(participant, 60)}`}>
       <form class="form" onSubmit={done}>
         {grant === null && (
           <fieldset class="reasons single">
-            <legend>What</legend>
+            <legend>Capability</legend>
             {held.slice(0, 60).map((capabilityHeld, at) => (
               <label key={at} class="choice">
                 <input
@@ -228,22 +228,22 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
           </fieldset>
         )}
         <label>
-          Why, if you like
+          Reason (optional)
           <input value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
         </label>
         <p class="means" role="status">
-          <strong>What it will mean:</strong> from its next envelope on, {visible(participant, 60)} can no longer{" "}
+          <strong>What it will mean:</strong> starting with its next envelope, {visible(participant, 60)} can no longer{" "}
           {given === undefined
             ? visible((capability === null ? "…" : sayOne(capability).words).toLowerCase(), 160)
             : visible(inWords(given.capabilities).map((said) => said.words.toLowerCase()).join("; "), 240)}
-          , unless it holds that from elsewhere; and neither can those to whom it passed it on.
+          , unless another grant allows it. Grants that it passed on from this one end as well.
         </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
-            Back
+            Cancel
           </button>
           <button type="submit" class="reject" disabled={grant === null && capability === null}>
-            Take it away
+            Revoke
           </button>
         </div>
       </form>

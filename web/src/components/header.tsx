@@ -1,4 +1,4 @@
-/** The line on top: which space, how the connection stands, and what is chosen for this browser. */
+/** The header: the space, the state of the connection, and the settings of this browser. */
 
 import { StaySignedIn } from "../stay";
 import type { State } from "../wire";
@@ -9,7 +9,7 @@ const PANES: [pane: Pane, words: string][] = [
   ["waiting", "Waiting"],
   ["stream", "Stream"],
   ["timeline", "Timeline"],
-  ["people", "People"],
+  ["people", "Participants"],
 ];
 
 export function Header({ onSignOut }: { onSignOut(): void }) {
@@ -41,19 +41,19 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
           type="button"
           class="quiet"
           aria-pressed={notifications.wanted.value}
-          title="tell me when something waits and I am not looking"
+          title="Show a notification when something is waiting and this page is in the background"
           onClick={() => void notifications.toggle().then((why) => why !== null && desk.tell(why, "bad"))}
         >
-          {notifications.wanted.value ? "Notifying" : "Notify me"}
+          {notifications.wanted.value ? "Notifications on" : "Notify me"}
         </button>
-        <button type="button" class="quiet" title="light, dark, or as the system has it (d)" onClick={() => settings.nextTheme()}>
+        <button type="button" class="quiet" title="Light, dark or system theme (d)" onClick={() => settings.nextTheme()}>
           {theme === "system" ? "Theme" : theme === "light" ? "Light" : "Dark"}
         </button>
-        <button type="button" class="quiet" title="the keys (?)" aria-label="the keys" onClick={() => (desk.dialog.value = { is: "keys" })}>
+        <button type="button" class="quiet" title="Keyboard shortcuts (?)" aria-label="keyboard shortcuts" onClick={() => (desk.dialog.value = { is: "keys" })}>
           ?
         </button>
         <StaySignedIn who={desk.who} />
-        <button type="button" class="quiet" onClick={onSignOut} title={`you are ${visible(desk.who.participant, 60)}`}>
+        <button type="button" class="quiet" onClick={onSignOut} title={`You are signed in as ${visible(desk.who.participant, 60)}.`}>
           Sign out
         </button>
       </div>
@@ -63,9 +63,9 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
 
 const WORDS: Record<State["is"], string> = {
   connecting: "connecting…",
-  "catching-up": "fetching what was missed…",
+  "catching-up": "catching up…",
   live: "live",
-  waiting: "no connection",
+  waiting: "disconnected",
   closed: "closed",
 };
 
@@ -77,7 +77,7 @@ function Standing() {
     <span class={`standing ${state.is}`} data-state={state.is} role="status" title={"why" in state ? state.why : undefined}>
       <i aria-hidden="true" />
       {WORDS[state.is]}
-      {state.is === "waiting" && <span aria-hidden="true">{seconds > 0 ? `, again in ${seconds} s` : ", trying…"}</span>}
+      {state.is === "waiting" && <span aria-hidden="true">{seconds > 0 ? `, retrying in ${seconds} s` : ", retrying…"}</span>}
     </span>
   );
 }

@@ -1,4 +1,4 @@
-/** What an invitation is answered with, shown once: a link that signs in, and the token for a program. */
+/** The result of an invitation, shown once: a sign-in link for a person and a token for a program. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -29,7 +29,7 @@ export function Invited({ ack }: { ack: JsonObject }) {
   useEffect(() => {
     void makeLink({ space: desk.who.space, token }, LIFETIME_S).then(
       ({ code, expires }) => (link.value = { is: "made", address: linkAddress(document.baseURI, code), expiresAt: Date.parse(expires) }),
-      (error: unknown) => (link.value = { is: "none", why: error instanceof Problem ? error.message : "something went wrong here" }),
+      (error: unknown) => (link.value = { is: "none", why: error instanceof Problem ? error.message : "an unexpected error occurred in the page" }),
     );
     return () => (desk.invited.value = null);
   }, []);
@@ -45,42 +45,42 @@ export function Invited({ ack }: { ack: JsonObject }) {
     return copied.value;
   };
   return (
-    <DialogBox title={`${name} may come`} mayLeave={mayLeave}>
+    <DialogBox title={`${name} is invited`} mayLeave={mayLeave}>
       <div class="form">
-        <p>Hand this over in a way that nobody else can read. It is not shown again.</p>
+        <p>Pass this on through a private channel. It is not shown again.</p>
         {now.is === "none" ? (
           <p class="warning" role="note">
-            There is no link: {visible(now.why, 200)}. The token works.
+            No link could be made: {visible(now.why, 200)}. The token works.
           </p>
         ) : (
-          <Copying name="Link that signs them in" value={now.is === "made" ? now.address : ""} placeholder="making it…" first onCopied={took} />
+          <Copying name="Sign-in link" value={now.is === "made" ? now.address : ""} placeholder="creating…" first onCopied={took} />
         )}
         {now.is === "made" && (
           <p class="dim">
-            For a person: it opens this page as {name}, once, within {lasting(now.expiresAt - Date.now())} from now.
+            For a person: it signs in as {name}. It works once and expires in {lasting(now.expiresAt - Date.now())}.
           </p>
         )}
         {now.is === "made" && isHereOnly(now.address) && (
           <p class="warning" role="note">
-            The address is that of this machine, and leads nowhere on another.
+            The link points to this machine and does not work on another one.
           </p>
         )}
         <details class="more" open={now.is === "none"}>
-          <summary>For a program: the token, which stays good</summary>
+          <summary>For a program: the token, which does not expire</summary>
           <div class="form">
-            <Copying name="Where" value={textIn(ack.connection_url) ?? ""} />
+            <Copying name="Address" value={textIn(ack.connection_url) ?? ""} />
             <Copying name="Token" value={token} onCopied={took} />
           </div>
         </details>
         {asking.value ? (
           <div class="leaving" role="alert">
-            <p class="warning">You have copied neither the link nor the token, and neither is shown again.</p>
+            <p class="warning">You have not copied the link or the token, and they are not shown again.</p>
             <div class="actions">
               <button type="button" onClick={close}>
-                Leave without
+                Close anyway
               </button>
               <button type="button" class="approve" ref={stay} onClick={() => (asking.value = false)}>
-                Stay
+                Go back
               </button>
             </div>
           </div>

@@ -1,16 +1,54 @@
 /** JSON as a tree that is opened branch by branch. */
 
 import { useSignal } from "@preact/signals";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 
-import { type Json, type JsonObject, exactDigits, isObject } from "../json";
-import { count, counted, visible } from "../text";
+import { type Json, type JsonObject, exactDigits, isObject, sizeOfTree } from "../json";
+import { count, counted } from "../text";
+import { useDisclosure, useFolded } from "./disclosure";
 import { LongText, Words } from "./text_view";
 
 const SHOWN = 50;
 const INLINE_MAX = 120;
+const NAME_MAX = 120;
+/** A tree of fewer values is shown with all of its branches open, where it is part of what is to be approved. */
+const OPEN_VALUES_MAX = 200;
+/** A tree of more values is shown as text, where all of it is asked for: to draw it would take too long. */
+export const DRAWN_VALUES_MAX = 2_000;
+/** Indentation of deeper trees would take more room than what they hold. */
+const INDENTED_DEPTH_MAX = 8;
+
+/** A value of a proposal's params: all of it to be seen before it is approved. */
+export function WholeTree({ value }: { value: Json }) {
+  const disclosure = useDisclosure();
+  const { values } = useMemo(() => sizeOfTree(value, DRAWN_VALUES_MAX), [value]);
+  if (disclosure === null) return <JsonTree value={value} />;
+  if (disclosure.asked.value > 0 && values > DRAWN_VALUES_MAX) return <JsonText value={value} />;
+  return <JsonTree value={value} open={values <= OPEN_VALUES_MAX ? Number.POSITIVE_INFINITY : 2} />;
+}
+
+/** JSON as it is written. */
+export function JsonText({ value }: { value: Json }) {
+  const text = useMemo(() => {
+    const { depth } = sizeOfTree(value, Number.POSITIVE_INFINITY);
+    return JSON.stringify(value, null, depth <= INDENTED_DEPTH_MAX ? 2 : 0);
+  }, [value]);
+  return <LongText text={text} class="block" />;
+}
+
+/** The name of a field: none passes for another, and none is cut. */
+export function FieldName({ name }: { name: string }) {
+  if (name.length > NAME_MAX) return <LongText text={name} first={NAME_MAX} />;
+  return name === "" || name.trim() !== name ? <Words text={`“${name}”`} /> : <Words text={name} />;
+}
 
 export function JsonTree({ value, open = 2, name }: { value: Json | undefined; open?: number; name?: string }) {
-  const label = name === undefined ? null : <span class="json-name">{visible(name)}: </span>;
+  const label =
+    name === undefined ? null : (
+      <span class="json-name">
+        <FieldName name={name} />:{" "}
+      </span>
+    );
   if (value === undefined) return null;
   if (isObject(value) || Array.isArray(value)) return <Branch value={value} open={open} label={label} name={name} />;
   return (
@@ -23,9 +61,16 @@ export function JsonTree({ value, open = 2, name }: { value: Json | undefined; o
 
 function Branch(props: { value: Json[] | JsonObject; open: number; label: preact.ComponentChild; name: string | undefined }) {
   const { value, open, label } = props;
+  const asked = useDisclosure()?.asked.value ?? 0;
   const isOpen = useSignal(open > 0);
-  const most = useSignal(SHOWN);
+  const most = useSignal(open === Number.POSITIVE_INFINITY ? open : SHOWN);
   const names = Object.keys(value);
+  useLayoutEffect(() => {
+    if (asked === 0) return;
+    isOpen.value = true;
+    most.value = Number.POSITIVE_INFINITY;
+  }, [asked]);
+  useFolded(names.length > 0 && (!isOpen.value || names.length > most.value));
   const size = Array.isArray(value) ? counted(names.length, "item") : counted(names.length, "field");
   if (names.length === 0) {
     return (
@@ -48,7 +93,7 @@ function Branch(props: { value: Json[] | JsonObject; open: number; label: preact
           ))}
           {names.length > most.value && (
             <button type="button" class="quiet" onClick={() => (most.value += SHOWN * 4)}>
-              {count(names.length - most.value)} more
+              Show {count(names.length - most.value)} more
             </button>
           )}
         </div>

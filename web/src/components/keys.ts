@@ -1,6 +1,7 @@
 /** The keys, in one table: what does something, and what `?` shows, cannot differ. */
 
 import type { Envelope } from "../envelope";
+import { toolOf } from "../space/proposals";
 import { focusField } from "./answers";
 import type { Desk, Pane } from "./desk";
 import { rowPasses } from "./filter";
@@ -16,40 +17,40 @@ interface Key {
 
 /** Keys that a part of the page, or the browser, has of itself. */
 export const KEYS_WITHIN: Omit<Key, "keys" | "act">[] = [
-  { shown: "←  →", words: "in the timeline: along a lane" },
-  { shown: "↑  ↓", words: "in the timeline: to the next lane" },
-  { shown: "Home", words: "in the timeline: to the first of a lane" },
-  { shown: "End", words: "in the timeline: to the last of a lane" },
-  { shown: "Enter", words: "in the timeline: show it in the stream" },
-  { shown: "Ctrl+Enter", words: "in a form: send it; from a field of one line, Enter will do" },
-  { shown: "Tab", words: "to the next that can be pressed or read on" },
-  { shown: "Esc", words: "close, or leave a field" },
+  { shown: "←  →", words: "timeline: previous or next event in the lane" },
+  { shown: "↑  ↓", words: "timeline: previous or next lane" },
+  { shown: "Home", words: "timeline: first event in the lane" },
+  { shown: "End", words: "timeline: last event in the lane" },
+  { shown: "Enter", words: "timeline: show the event in the stream" },
+  { shown: "Ctrl+Enter", words: "submit a form; Enter is enough in a single-line field" },
+  { shown: "Tab", words: "move to the next control" },
+  { shown: "Esc", words: "close a dialog or leave a field" },
 ];
 
 export const KEYS: Key[] = [
-  { keys: ["j", "ArrowDown"], shown: "j  ↓", words: "the next that waits", act: (desk) => move(desk, 1) },
-  { keys: ["k", "ArrowUp"], shown: "k  ↑", words: "the one before", act: (desk) => move(desk, -1) },
-  { keys: ["a"], shown: "a", words: "approve it, or all that are picked; accept a question", act: approve },
-  { keys: ["e"], shown: "e", words: "edit it, and approve; fill in the answer to a question", act: edit },
-  { keys: ["r"], shown: "r", words: "reject it, or all that are picked, with a reason; decline a question", act: reject },
-  { keys: ["l"], shown: "l", words: "leave a question without a decision", act: leave },
-  { keys: ["x"], shown: "x", words: "pick it, to decide several at once", act: pick },
-  { keys: ["u"], shown: "u", words: "undo, within three seconds", act: undo },
-  { keys: ["g"], shown: "g", words: "how it went: the chain", act: chain },
-  { keys: ["n"], shown: "n", words: "in the stream: the next row", act: (desk) => step(desk, 1) },
-  { keys: ["p"], shown: "p", words: "in the stream: the row before", act: (desk) => step(desk, -1) },
-  { keys: ["t"], shown: "t", words: "all that hangs together with the row; once more for everything", act: thread },
-  { keys: ["v"], shown: "v", words: "the raw JSON of the row, or of the proposal", act: raw },
-  { keys: ["c"], shown: "c", words: "say something", act: (desk) => focus(desk, "say") },
-  { keys: ["/"], shown: "/", words: "find in the stream", act: (desk) => focus(desk, "filter-text") },
-  { keys: ["h"], shown: "h", words: "look back into the history", act: (desk) => (desk.dialog.value = { is: "history" }) },
-  { keys: ["b"], shown: "b", words: "back to now, at the end of the stream", act: (desk) => desk.history.toNow() },
-  { keys: ["1"], shown: "1", words: "what waits for you", act: (desk) => look(desk, "waiting") },
-  { keys: ["2"], shown: "2", words: "the stream", act: (desk) => look(desk, "stream") },
-  { keys: ["3"], shown: "3", words: "the timeline", act: (desk) => look(desk, "timeline") },
-  { keys: ["4"], shown: "4", words: "participants", act: (desk) => look(desk, "people") },
-  { keys: ["d"], shown: "d", words: "light, dark, or as the system has it", act: (desk) => desk.settings.nextTheme() },
-  { keys: ["?"], shown: "?", words: "these keys", act: (desk) => (desk.dialog.value = { is: "keys" }) },
+  { keys: ["j", "ArrowDown"], shown: "j  ↓", words: "next item in the waiting list", act: (desk) => move(desk, 1) },
+  { keys: ["k", "ArrowUp"], shown: "k  ↑", words: "previous item in the waiting list", act: (desk) => move(desk, -1) },
+  { keys: ["a"], shown: "a", words: "approve the proposal or all selected ones; accept a question", act: approve },
+  { keys: ["e"], shown: "e", words: "edit and approve; fill in the answer to a question", act: edit },
+  { keys: ["r"], shown: "r", words: "reject the proposal or all selected ones; decline a question", act: reject },
+  { keys: ["l"], shown: "l", words: "dismiss a question without answering", act: leave },
+  { keys: ["x"], shown: "x", words: "select, to decide several at once", act: pick },
+  { keys: ["u"], shown: "u", words: "undo a decision within three seconds", act: undo },
+  { keys: ["g"], shown: "g", words: "show the chain: proposal, decisions, request and response", act: chain },
+  { keys: ["n"], shown: "n", words: "stream: next row", act: (desk) => step(desk, 1) },
+  { keys: ["p"], shown: "p", words: "stream: previous row", act: (desk) => step(desk, -1) },
+  { keys: ["t"], shown: "t", words: "stream: show only the thread of the row; press again to show everything", act: thread },
+  { keys: ["v"], shown: "v", words: "show the raw JSON of the row or proposal", act: raw },
+  { keys: ["c"], shown: "c", words: "write a message", act: (desk) => focus(desk, "say") },
+  { keys: ["/"], shown: "/", words: "search the stream", act: (desk) => focus(desk, "filter-text") },
+  { keys: ["h"], shown: "h", words: "open the history", act: (desk) => (desk.dialog.value = { is: "history" }) },
+  { keys: ["b"], shown: "b", words: "return to the live stream", act: (desk) => desk.history.toNow() },
+  { keys: ["1"], shown: "1", words: "show the waiting list", act: (desk) => look(desk, "waiting") },
+  { keys: ["2"], shown: "2", words: "show the stream", act: (desk) => look(desk, "stream") },
+  { keys: ["3"], shown: "3", words: "show the timeline", act: (desk) => look(desk, "timeline") },
+  { keys: ["4"], shown: "4", words: "show the participants", act: (desk) => look(desk, "people") },
+  { keys: ["d"], shown: "d", words: "switch between light, dark and system theme", act: (desk) => desk.settings.nextTheme() },
+  { keys: ["?"], shown: "?", words: "show these shortcuts", act: (desk) => (desk.dialog.value = { is: "keys" }) },
 ];
 
 /** Listen to the keyboard; returns what ends that. */
@@ -95,16 +96,16 @@ function aimed(desk: Desk): string[] {
   const { aimed: found, guarded, selected } = desk.decisions;
   if (found.length > 0) return found;
   const others = desk.waiting.value.some(({ id }) => desk.decisions.canDecide(id));
-  if (guarded.value) desk.tell("Nothing was decided: this one came up only just now. Look at it, and press the key again.");
-  else if (!others) desk.tell("There is nothing to decide.");
-  else desk.tell(selected.value === null ? "Choose one first: j leads to it." : "This one is decided: j leads to the next.");
+  if (guarded.value) desk.tell("Nothing was decided: this item has only just appeared. Review it and press the key again.");
+  else if (!others) desk.tell("Nothing is waiting for a decision.");
+  else desk.tell(selected.value === null ? "Select an item first: press j." : "This one is already decided: press j for the next.");
   return [];
 }
 
 function leave(desk: Desk): void {
   const { question } = desk.decisions;
   if (question !== undefined) desk.answers.cancel(question);
-  else if (aimed(desk).length > 0) desk.tell("Only a question can be left without a decision.");
+  else if (aimed(desk).length > 0) desk.tell("Only questions can be dismissed without a decision.");
 }
 
 function approve(desk: Desk): void {
@@ -121,9 +122,13 @@ function edit(desk: Desk): void {
   const proposal = desk.space.proposals.get(id ?? "");
   if (desk.decisions.question !== undefined) focusField();
   if (proposal === undefined) return;
+  if (toolOf(proposal) === null) {
+    desk.tell("Only tool calls can be edited. Approve it as proposed or reject it.");
+    return;
+  }
   const to = desk.decisions.targets(proposal);
   if (to.length > 0 && desk.space.mayApprove(proposal)) desk.dialog.value = { is: "edit", proposal: proposal.id, to };
-  else desk.tell("Say first who is to do it, or reject it: you may not do it as it is.");
+  else desk.tell("Choose a participant to send it to first, or reject it: you may not approve it as it is.");
 }
 
 function reject(desk: Desk): void {
@@ -134,7 +139,7 @@ function reject(desk: Desk): void {
 }
 
 function undo(desk: Desk): void {
-  if (!desk.decisions.undo()) desk.tell("There is nothing to undo any more.");
+  if (!desk.decisions.undo()) desk.tell("There is nothing to undo.");
 }
 
 function pick(desk: Desk): void {
@@ -153,7 +158,7 @@ function reached(desk: Desk): Envelope | undefined {
   const id = desk.row.value ?? desk.decisions.selected.value;
   const row = id === null ? undefined : space.rows.of(id);
   const envelope = row === undefined ? undefined : [row.envelope, ...row.folded].find((one) => one.id === id);
-  if (envelope === undefined) desk.tell("Choose a row with n and p first.");
+  if (envelope === undefined) desk.tell("Select a row with n or p first.");
   return envelope;
 }
 

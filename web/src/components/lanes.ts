@@ -3,6 +3,7 @@
 import type { Row } from "../space/rows";
 import type { Space } from "../space/space";
 import { lasting, visible } from "../text";
+import { decidingIn } from "../space/proposals";
 import { operationOf } from "./summaries";
 
 export type Tone = "waits" | "works" | "thinks" | "says";
@@ -62,13 +63,13 @@ export function lanesOf(space: Space, span: Span): Lane[] {
 function barsOf(space: Space, { envelope, at }: Row, { end, stepMs }: Span): Bar[] {
   const { id, from } = envelope;
   const bar = (lane: string, tone: Tone, to: number, does: string): Bar => {
-    const words = `${visible(lane, 60)} ${does}: ${lasting(to - at)}${to === end ? ", and goes on" : ""}`;
+    const words = `${visible(lane, 60)} ${does}: ${lasting(to - at)}${to === end ? " so far" : ""}`;
     return { key: `${id} ${tone}`, id, lane, tone, from: at, to, words, times: 1 };
   };
   switch (envelope.kind) {
     case "mcp/proposal": {
       const proposal = space.proposals.get(id);
-      const decidedAt = proposal?.fulfilments[0]?.at ?? proposal?.withdrawn?.at ?? end;
+      const decidedAt = (proposal && (decidingIn(proposal)?.at ?? proposal.withdrawn?.at ?? proposal.expiresAt)) ?? end;
       return [bar(from, "waits", decidedAt, `waits for a decision on ${operationOf(envelope.payload)}`)];
     }
     case "mcp/request": {
@@ -76,13 +77,13 @@ function barsOf(space: Space, { envelope, at }: Row, { end, stepMs }: Span): Bar
       if (exchange === undefined) return [];
       const answeredAt = exchange.answers[0]?.at ?? end;
       const what = operationOf(envelope.payload);
-      const works = (envelope.to ?? []).map((target) => bar(target, "works", answeredAt, `does ${what} for ${visible(from, 60)}`));
+      const works = (envelope.to ?? []).map((target) => bar(target, "works", answeredAt, `runs ${what} for ${visible(from, 60)}`));
       return [bar(from, "waits", answeredAt, `waits for ${what}`), ...works];
     }
     case "reasoning/start":
       return [bar(from, "thinks", space.reasonings.get(id)?.endedAt ?? end, "thinks")];
     case "chat":
-      return [{ ...bar(from, "says", at, ""), key: `${Math.floor(at / stepMs)} says`, words: `${visible(from, 60)} says something` }];
+      return [{ ...bar(from, "says", at, ""), key: `${Math.floor(at / stepMs)} says`, words: `${visible(from, 60)} sends a message` }];
     default:
       return [];
   }
@@ -91,7 +92,7 @@ function barsOf(space: Space, { envelope, at }: Row, { end, stepMs }: Span): Bar
 /** Two bars of things said, as one. */
 function together(one: Bar, other: Bar): Bar {
   const times = one.times + other.times;
-  return { ...one, to: Math.max(one.to, other.to), times, words: `${visible(one.lane, 60)} says ${times} things` };
+  return { ...one, to: Math.max(one.to, other.to), times, words: `${visible(one.lane, 60)} sends ${times} messages` };
 }
 
 /** The bar that an arrow leads to: along the lane, or to what is nearest in time in the one above or below. */

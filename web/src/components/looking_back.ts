@@ -71,7 +71,7 @@ export class LookingBack {
         this.#fetch({ until: at, order: "desc", limit: BEFORE }),
         this.#fetch({ since: at, limit: PAGE }),
       ]);
-      if (after.envelopes.length === 0) this.#desk.tell("Nothing happened after that moment; this is what was before it.");
+      if (after.envelopes.length === 0) this.#desk.tell("Nothing happened after that time. These are the events before it.");
       this.#show(before, after, after.envelopes[0] ?? before.envelopes.at(-1));
     });
   }
@@ -83,7 +83,7 @@ export class LookingBack {
       const last = before.envelopes.at(-1);
       const after = await this.#fetch({ ...(last === undefined ? {} : { after: last.id }), limit: PAGE });
       const found = after.envelopes.find((one) => one.id === id);
-      if (found === undefined) throw new Problem(404, "no_such_envelope", "no envelope with that id is kept");
+      if (found === undefined) throw new Problem(404, "no_such_envelope", "no envelope with that id is stored");
       this.#show(before, after, found);
     });
   }
@@ -136,7 +136,7 @@ export class LookingBack {
       await looking();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      this.#desk.tell(`That part of the history cannot be shown: ${error.message}`, "bad");
+      this.#desk.tell(`Cannot show that part of the history: ${error.message}`, "bad");
     } finally {
       this.busy.value = false;
     }

@@ -99,8 +99,8 @@ function inline(one: Inline, at: number): preact.ComponentChild {
       return <br key={at} />;
     case "image":
       return (
-        <span key={at} class="image" title="images are not loaded">
-          [image: {visible(one.text, 80) || "without a description"}, {visible(one.address, 120)}]
+        <span key={at} class="image" title="Images are not loaded.">
+          [image: {visible(one.text, 80) || "no description"}, {visible(one.address, 120)}]
         </span>
       );
     case "link":

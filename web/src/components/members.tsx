@@ -1,4 +1,4 @@
-/** Letting somebody in, and putting somebody out. */
+/** Inviting and removing participants. */
 
 import { useSignal } from "@preact/signals";
 
@@ -12,10 +12,10 @@ import { Invited } from "./invited";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$/;
 const ROLES: [words: string, capabilities: string[]][] = [
-  ["talks, thinks aloud and proposes", ["chat", "chat/*", "reasoning/*", "participant/status", "mcp/proposal", "mcp/withdraw", "mcp/request:tools/list"]],
-  ["talks and watches", ["chat", "chat/*"]],
-  ["reviews: approves and rejects", ["chat", "chat/*", "mcp/request", "mcp/reject", "mcp/proposal", "mcp/withdraw"]],
-  ["may do all that you may", ["*"]],
+  ["Agent: chats, reasons and proposes", ["chat", "chat/*", "reasoning/*", "participant/status", "mcp/proposal", "mcp/withdraw", "mcp/request:tools/list"]],
+  ["Observer: chats and watches", ["chat", "chat/*"]],
+  ["Reviewer: approves and rejects", ["chat", "chat/*", "mcp/request", "mcp/reject", "mcp/proposal", "mcp/withdraw"]],
+  ["Same capabilities as you", ["*"]],
 ];
 
 export function InviteDialog() {
@@ -40,10 +40,10 @@ export function InviteDialog() {
   };
   if (ack != null) return <Invited ack={ack} />;
   return (
-    <DialogBox title="Invite somebody">
+    <DialogBox title="Invite a participant">
       <form class="form" onSubmit={(event) => void done(event)}>
         <label>
-          Their name here
+          Participant id
           <input
             data-first
             required
@@ -56,11 +56,11 @@ export function InviteDialog() {
         </label>
         {id.value !== "" && !good && (
           <p class="fault">
-            {known ? taken(id.value.trim(), mayRemove) : "Letters, digits, and . _ @ - after the first."}
+            {known ? taken(id.value.trim(), mayRemove) : "Use letters and digits, and . _ @ - after the first character."}
           </p>
         )}
         <fieldset class="reasons single">
-          <legend>Who</legend>
+          <legend>Role</legend>
           {ROLES.map(([words], at) => (
             <label key={words} class="choice">
               <input type="radio" name="role" checked={role.value === at} onChange={() => (role.value = at)} />
@@ -69,17 +69,17 @@ export function InviteDialog() {
           ))}
         </fieldset>
         <label>
-          E-mail, if the gateway is to send it
+          E-mail address (optional; the gateway sends the invitation)
           <input type="email" value={email.value} onInput={(event) => (email.value = event.currentTarget.value)} />
         </label>
         <p class="means" role="status">
           <strong>What it will mean:</strong> {visible(id.value.trim() || "they", 60)} can{" "}
-          {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them; the link
-          that lets them in is shown to you alone, once.
+          {inWords(capabilities).map((said) => said.words.toLowerCase()).join("; ")}. Everyone sees that you invited them. Only you see
+          the sign-in link, once.
         </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
-            Back
+            Cancel
           </button>
           <button type="submit" class="approve" disabled={!good}>
             Invite
@@ -90,10 +90,10 @@ export function InviteDialog() {
   );
 }
 
-/** What to do where the name is taken: mostly a link was lost. */
+/** What to do if the id is taken: usually a link was lost. */
 function taken(id: string, mayRemove: boolean): string {
-  const remove = mayRemove ? "choose “Remove…” at that name" : "have somebody remove that name who may";
-  return `${visible(id, 60)} is in the space already. For a new link, ${remove}, and invite again. To let them do more, choose “Grant…”.`;
+  const remove = mayRemove ? "choose “Remove…” for that participant" : "ask someone who may remove participants to remove it";
+  return `${visible(id, 60)} is already in the space. For a new link, ${remove} and invite again. To give it more capabilities, choose “Grant…”.`;
 }
 
 export function KickDialog({ participant }: { participant: string }) {
@@ -109,19 +109,19 @@ export function KickDialog({ participant }: { participant: string }) {
     <DialogBox title={`Remove ${visible(participant, 60)}`}>
       <form class="form" onSubmit={done}>
         <p class="means">
-          <strong>What it will mean:</strong> its connections are closed and its token is dead. It comes back only by a new
-          invitation. Everyone sees that you removed it.
+          <strong>What it will mean:</strong> its connections are closed and its token stops working. It can return only
+          with a new invitation. Everyone sees that you removed it.
         </p>
         <label>
-          Why, if you like
+          Reason (optional)
           <input data-first value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
         </label>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
-            Back
+            Cancel
           </button>
           <button type="submit" class="reject">
-            Remove it
+            Remove
           </button>
         </div>
       </form>

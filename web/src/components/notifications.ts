@@ -1,4 +1,4 @@
-/** Telling who looks elsewhere that something waits: in words that nobody else chose, and with a way to it. */
+/** Browser notifications about waiting items, in the page's own words, which lead to the item. */
 
 import { signal } from "@preact/signals";
 
@@ -40,9 +40,9 @@ export class Notifications {
     if (this.wanted.value) {
       this.wanted.value = false;
     } else {
-      if (!window.isSecureContext) return "Browsers show notifications only of pages that come over HTTPS, or from this machine.";
-      if (!("Notification" in window)) return "This browser shows no notifications.";
-      if ((await Notification.requestPermission()) !== "granted") return "The browser was told not to show notifications of this page.";
+      if (!window.isSecureContext) return "Browsers show notifications only for pages served over HTTPS or from this machine.";
+      if (!("Notification" in window)) return "This browser does not support notifications.";
+      if ((await Notification.requestPermission()) !== "granted") return "Notifications for this page are blocked in the browser.";
       this.wanted.value = true;
     }
     store(WANTED, this.wanted.value ? "yes" : "no");
@@ -71,11 +71,11 @@ export class Notifications {
   }
 
   #show({ id, who, does }: News, more: number): void {
-    const others = more === 0 ? "" : more === 1 ? " One more waits." : ` ${more} more wait.`;
+    const others = more === 0 ? "" : more === 1 ? " One more is waiting." : ` ${more} more are waiting.`;
     try {
       const shown = new Notification(`${named(who, 40)} ${visible(does, 80)}`, {
         tag: `mew ${this.#space}`,
-        body: `It waits for you in ${visible(this.#space, 60)}.${others}`,
+        body: `Waiting for you in ${visible(this.#space, 60)}.${others}`,
       });
       shown.onclick = () => {
         window.focus();
@@ -87,7 +87,7 @@ export class Notifications {
       // Browsers of phones have the class, and throw where it is used.
       this.wanted.value = false;
       store(WANTED, "no");
-      this.#failed("This browser shows notifications of installed pages alone: you are not told when something waits.");
+      this.#failed("This browser shows notifications only for installed pages, so you will not be notified.");
     }
   }
 

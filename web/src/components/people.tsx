@@ -1,4 +1,4 @@
-/** Participants: who is here, what each may do, what it is doing, and what can be done about it. */
+/** The participants: presence, capabilities, status and controls. */
 
 import { useSignal } from "@preact/signals";
 
@@ -19,7 +19,7 @@ export function People() {
     <section class="people" aria-labelledby="people-title">
       <header class="pane-head">
         <h2 id="people-title">
-          Participants <span class="count">{count(here)} here</span>
+          Participants <span class="count">{count(here)} online</span>
         </h2>
         {desk.may({ kind: "space/invite", payload: {} }) && (
           <button type="button" class="small" onClick={() => (desk.dialog.value = { is: "invite" })}>
@@ -47,16 +47,16 @@ function Person({ one }: { one: Participant }) {
     <li class={one.here ? "person here" : "person"}>
       <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
         <summary>
-          <span class={one.here ? "presence on" : "presence"} title={one.here ? "here" : "not here"}>
-            <span class="aloud">{one.here ? "here" : "not here"}</span>
+          <span class={one.here ? "presence on" : "presence"} title={one.here ? "online" : "offline"}>
+            <span class="aloud">{one.here ? "online" : "offline"}</span>
           </span>
           <Who id={one.id} />
           <span class="doing">{doing(one, paused, now)}</span>
         </summary>
         {isOpen.value && (
           <div class="person-inside">
-            <h3>May</h3>
-            {may.length === 0 && <p class="dim">nothing that is known here</p>}
+            <h3>Capabilities</h3>
+            {may.length === 0 && <p class="dim">none known</p>}
             <ul class="rights">
               {may.slice(0, 60).map((said) => (
                 <li key={said.words + said.limits.join()} class={said.weight}>
@@ -73,7 +73,7 @@ function Person({ one }: { one: Participant }) {
             <Offers one={one} />
             {one.lastSeenAt !== null && (
               <p class="dim">
-                last heard of <Ago at={one.lastSeenAt} />, {counted(one.sent, "envelope")} seen here
+                last seen <Ago at={one.lastSeenAt} />, {counted(one.sent, "envelope")} shown here
               </p>
             )}
             <Controls one={one} paused={paused} />
@@ -86,16 +86,16 @@ function Person({ one }: { one: Participant }) {
 }
 
 function doing(one: Participant, paused: boolean, now: number): string {
-  if (one.shutDown) return "stopped";
+  if (one.shutDown) return "shut down";
   if (paused) {
     const until = one.pause?.until ?? null;
-    return until === null ? "paused" : `paused, ${lasting(until - now)} more`;
+    return until === null ? "paused" : `paused for ${lasting(until - now)} more`;
   }
-  if (!one.here) return "not here";
+  if (!one.here) return "offline";
   return visible(one.status.status ?? "", 40);
 }
 
-/** What it keeps in mind against what it can, as a bar. */
+/** The tokens in its context, as a share of the maximum. */
 function Tokens({ one }: { one: Participant }) {
   useLive();
   const { tokens, maxTokens: most } = one.status;
@@ -119,14 +119,14 @@ function Grants({ one }: { one: Participant }) {
   const may = desk.may({ kind: "capability/revoke", payload: { recipient: one.id } });
   return (
     <>
-      <h3>Was given</h3>
+      <h3>Grants</h3>
       <ul class="grants">
         {grants.slice(-20).map((grant) => (
           <li key={grant.id}>
             {inWords(grant.capabilities).map((said) => visible(said.words, 100)).join("; ")}{" "}
             <small class="dim">
               by {visible(grant.by, 60)}, <Ago at={grant.at} />
-              {grant.expiresAt !== null && `, ${lasting(grant.expiresAt - now)} more`}
+              {grant.expiresAt !== null && `, expires in ${lasting(grant.expiresAt - now)}`}
             </small>
             {may && (
               <button
@@ -134,7 +134,7 @@ function Grants({ one }: { one: Participant }) {
                 class="small"
                 onClick={() => (desk.dialog.value = { is: "revoke", participant: one.id, grant: grant.id })}
               >
-                Take back…
+                Revoke grant…
               </button>
             )}
           </li>
@@ -149,7 +149,7 @@ function Offers({ one }: { one: Participant }) {
   if (tools.length === 0) return null;
   return (
     <>
-      <h3>Offers</h3>
+      <h3>Tools</h3>
       <p class="offers">{tools.slice(0, 60).map((tool) => visible(tool.name, 60)).join(", ")}</p>
     </>
   );
@@ -157,7 +157,7 @@ function Offers({ one }: { one: Participant }) {
 
 const CONTROLS: [kind: string, words: string][] = [
   ["participant/pause", "Pause…"],
-  ["participant/request-status", "Ask how it is doing"],
+  ["participant/request-status", "Request status"],
   ["participant/forget", "Forget…"],
   ["participant/compact", "Compact…"],
   ["participant/clear", "Clear…"],
@@ -178,7 +178,7 @@ function Controls({ one, paused }: { one: Participant; paused: boolean }) {
           class="small"
           onClick={() => void desk.send({ kind: "participant/resume", to, ...(one.pause === null ? {} : { correlation_id: [one.pause.id] }), payload: {} })}
         >
-          Let it go on
+          Resume
         </button>
       )}
       {controls.map(([kind, words]) => (

@@ -1,33 +1,36 @@
-/** One proposal that waits: who, what, with which arguments, why, and what was decided before. */
+/** One proposal: who proposes what, with which arguments and why, what was decided so far, and the buttons to decide it. */
 
-import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { digest } from "../space/digest";
-import { objectIn, textIn } from "../space/fields";
-import { type Proposal, argumentsOf, isOpen, statusOf, toolOf } from "../space/proposals";
+import { type Proposal, decidingIn, toolOf } from "../space/proposals";
 import type { Tool } from "../space/tools";
-import { lasting, visible } from "../text";
+import { counted, lasting, visible } from "../text";
 import { AboutTool, ToolChanged } from "./about_tool";
 import { Before } from "./before";
 import { useLive } from "./desk";
+import { type Disclosure, DisclosureProvider, useAppearance } from "./disclosure";
+import { focusPane } from "./focusing";
 import { JsonTree } from "./json_view";
-import { StatusChip, storyOf } from "./status";
-import { argumentsLine } from "./summaries";
-import { Ago, LongText, Whom, Who, Words } from "./text_view";
-import { Arguments, Changes } from "./values_view";
+import { ProposalId } from "./proposal_id";
+import { Rejections, Why } from "./proposal_words";
+import { StatusChip, storyOf, useStatus } from "./status";
+import { TITLE_MAX, cardLine } from "./summaries";
+import { Ago, Whom, Who, Words, wholeTime } from "./text_view";
+import { Arguments, Changes, FOLDED, MoreThanShown, Params } from "./values_view";
 
 export function ProposalCard({ proposal }: { proposal: Proposal }) {
   const { decisions } = useLive();
   const card = useRef<HTMLElement>(null);
   const selected = decisions.selected.value === proposal.id;
   const underWay = decisions.underWay.value.has(proposal.id);
-  const open = isOpen(proposal);
+  const status = useStatus(proposal);
+  const open = status === "open";
   useEffect(() => {
     if (selected) card.current?.scrollIntoView({ block: "nearest" });
   }, [selected]);
   const what = toolOf(proposal) ?? proposal.method;
-  const name = `card${selected ? " selected" : ""}${underWay ? " under-way" : ""}${open ? "" : ` closed ${statusOf(proposal)}`}`;
+  const name = `card${selected ? " selected" : ""}${underWay ? " under-way" : ""}${open ? "" : ` closed ${status}`}`;
   return (
     <article
       ref={card}
@@ -41,29 +44,64 @@ export function ProposalCard({ proposal }: { proposal: Proposal }) {
           checked={decisions.marked.value.has(proposal.id)}
           disabled={!decisions.canDecide(proposal.id)}
           onChange={() => decisions.toggleMark(proposal.id)}
-          aria-label={`pick ${visible(what, 60)} (x)`}
+          aria-label={`select ${visible(what, 60)} (x)`}
         />
         <button type="button" class="card-title" aria-expanded={selected} onClick={() => decisions.select(selected ? null : proposal.id)}>
           <span class="card-who">
             <Who id={proposal.proposer} /> proposes
           </span>
           <strong class="card-what">
-            <Words text={what} most={120} />
+            <Words text={what} most={TITLE_MAX} />
           </strong>
           <span class="card-whom">
-            of <Whom ids={proposal.to} />
+            on <Whom ids={proposal.to} {...(selected ? { most: Number.POSITIVE_INFINITY } : {})} />
           </span>
         </button>
-        <span class="card-when">{open ? <Ago at={proposal.at} /> : <StatusChip proposal={proposal} />}</span>
+        <span class="card-when">
+          {open ? <Ago at={proposal.at} /> : <StatusChip proposal={proposal} />}
+          <ProposalId proposal={proposal} />
+        </span>
       </div>
-      {!selected && <p class="card-line">{argumentsLine({ method: proposal.method, params: proposal.params })}</p>}
+      {open && <Marks proposal={proposal} />}
+      {!selected && <Line proposal={proposal} />}
       {selected && <Inside proposal={proposal} />}
     </article>
   );
 }
 
+/** What a reviewer should know before opening the card. */
+function Marks({ proposal }: { proposal: Proposal }) {
+  const { space, now } = useLive();
+  const { expiresAt, rejections } = proposal;
+  const hasLeft = space.hasLeft(proposal);
+  if (expiresAt === null && rejections.length === 0 && !hasLeft) return null;
+  const left = `${visible(proposal.proposer, 60)} is no longer connected and may never see the outcome.`;
+  return (
+    <p class="card-marks">
+      {hasLeft && (
+        <span class="chip left" title={left}>
+          proposer left
+        </span>
+      )}
+      {expiresAt !== null && (
+        <span class="chip expires" title={`Expires at ${wholeTime(expiresAt)}`}>
+          expires in {lasting(expiresAt - now.value)}
+        </span>
+      )}
+      {rejections.length > 0 && <span class="chip rejected">{counted(rejections.length, "rejection")}</span>}
+    </p>
+  );
+}
+
+function Line({ proposal }: { proposal: Proposal }) {
+  const { text, isWhole } = cardLine(proposal);
+  return <p class={isWhole ? "card-line whole" : "card-line"}>{text}</p>;
+}
+
 function Inside({ proposal }: { proposal: Proposal }) {
-  const { space } = useLive();
+  const { decisions, space } = useLive();
+  const disclosure = decisions.disclosure(proposal);
+  useAppearance(disclosure);
   const tool = toolOf(proposal);
   const targets = tool === null ? [] : space.targetsOf(proposal);
   const offered = targets.map((who) => space.tools.get(who, tool ?? "")).filter((found) => found !== undefined);
@@ -76,23 +114,27 @@ function Inside({ proposal }: { proposal: Proposal }) {
         <ToolChanged key={participant} proposal={proposal} participant={participant} />
       ))}
       <Warnings proposal={proposal} offered={offered} />
-      {tool === null ? <Arguments values={proposal.params} /> : <Arguments values={argumentsOf(proposal)} />}
-      <Beside proposal={proposal} />
+      <DisclosureProvider value={disclosure}>
+        <LongTitle proposal={proposal} />
+        <Params proposal={proposal} />
+      </DisclosureProvider>
       <Why proposal={proposal} />
+      <Rejections proposal={proposal} />
+      <Unrelated proposal={proposal} />
       <Before proposal={proposal} />
       {offered[0]?.schema != null && (
         <details class="more">
-          <summary>What the tool takes (its schema)</summary>
+          <summary>Input schema of the tool</summary>
           <JsonTree value={offered[0].schema} open={2} />
         </details>
       )}
       <Digest proposal={proposal} />
-      <Deciding proposal={proposal} />
+      <Deciding proposal={proposal} disclosure={disclosure} />
     </div>
   );
 }
 
-/** What identifies exactly this operation: the same here, in the terminal and in the audit. */
+/** Identifies exactly this operation: the same here, in the terminal and in the audit. */
 function Digest({ proposal }: { proposal: Proposal }) {
   const { space } = useLive();
   const tool = toolOf(proposal);
@@ -100,21 +142,20 @@ function Digest({ proposal }: { proposal: Proposal }) {
   const whole = useMemo(() => digest(proposal.to, proposal.method, proposal.params, schema), [proposal, schema]);
   return (
     <p class="dim digest" title={whole ?? undefined}>
-      digest <code>{whole === null ? "none: it has no canonical form" : whole.slice(0, 16)}</code>
+      digest <code>{whole === null ? "unavailable: no canonical form" : whole.slice(0, 16)}</code>
     </p>
   );
 }
 
 function Warnings({ proposal, offered }: { proposal: Proposal; offered: Tool[] }) {
-  const { space, now } = useLive();
+  const { space } = useLive();
   const absent = proposal.to.filter((who) => space.participants.get(who)?.here !== true);
   const warnings: string[] = [];
-  if (absent.length > 0) warnings.push(`${absent.map((who) => visible(who, 60)).join(", ")} is not here now: an approval would not be answered.`);
-  if (toolOf(proposal) !== null && offered.length === 0) warnings.push("Nobody was seen to list this tool: what it does is not known here.");
-  if (proposal.expiresAt !== null && isOpen(proposal)) {
-    const left = proposal.expiresAt - now.value;
-    warnings.push(left > 0 ? `Its proposer waits ${lasting(left)} more.` : "Its proposer said it would not wait any longer.");
+  if (absent.length > 0) {
+    const names = absent.map((who) => visible(who, 60)).join(", ");
+    warnings.push(`${names} ${absent.length === 1 ? "is" : "are"} not connected: an approval would get no response.`);
   }
+  if (toolOf(proposal) !== null && offered.length === 0) warnings.push("No participant has listed this tool, so the page cannot tell what it does.");
   return (
     <>
       {warnings.map((words) => (
@@ -126,66 +167,26 @@ function Warnings({ proposal, offered }: { proposal: Proposal; offered: Tool[] }
   );
 }
 
-/** What the call carries beside its name and arguments: nothing of it is hidden. */
-function Beside({ proposal }: { proposal: Proposal }) {
-  if (toolOf(proposal) === null) return null;
-  const usual = new Set(["name", "arguments"]);
-  const rest = Object.fromEntries(Object.entries(proposal.params).filter(([name]) => !usual.has(name)));
-  const onlyProgress = Object.keys(rest).length === 1 && Object.keys(objectIn(rest._meta)).join() === "progressToken";
-  if (Object.keys(rest).length === 0 || onlyProgress) return null;
+/** The name of what would be called, where it is too long for the title. */
+function LongTitle({ proposal }: { proposal: Proposal }) {
+  const tool = toolOf(proposal);
+  const what = tool ?? proposal.method;
+  return what.length <= TITLE_MAX ? null : <Arguments values={tool === null ? { method: what } : { name: what }} />;
+}
+
+/** Requests that name the proposal and ask for something else. */
+function Unrelated({ proposal: { unrelated } }: { proposal: Proposal }) {
+  const last = unrelated.at(-1);
+  if (last === undefined) return null;
   return (
-    <details class="more">
-      <summary>Sent along with it</summary>
-      <JsonTree value={rest} />
-    </details>
+    <p class="dim unrelated" role="note">
+      {counted(unrelated.length, "unrelated request")} {unrelated.length === 1 ? "names" : "name"} this proposal and {unrelated.length === 1 ? "does" : "do"} not
+      approve it. The latest: <Who id={last.by} /> called <Words text={last.tool ?? last.method} most={TITLE_MAX} /> on <Whom ids={last.to} />.
+    </p>
   );
 }
 
-function Why({ proposal }: { proposal: Proposal }) {
-  const { space } = useLive();
-  const isOpenHere = useSignal(false);
-  const within = space.reasonings.within(proposal.context);
-  const reasoning = within ?? space.reasonings.before(proposal.proposer, proposal.at);
-  const remarks = proposal.remarks.slice(-3);
-  if (reasoning === undefined && remarks.length === 0) return null;
-  const last = reasoning?.conclusion ?? reasoning?.thoughts.at(-1);
-  return (
-    <div class="why">
-      <h3>Why</h3>
-      {remarks.map((remark) => (
-        <blockquote key={remark.id}>
-          <Who id={remark.by} />: <Words text={remark.text} most={600} />
-        </blockquote>
-      ))}
-      {reasoning !== undefined && (
-        <details open={isOpenHere.value} onToggle={(event) => (isOpenHere.value = event.currentTarget.open)}>
-          <summary>
-            <Words text={textIn((last ?? reasoning.start).payload?.message) ?? ""} most={400} />{" "}
-            <small class="dim">
-              {within === undefined ? "its last reasoning before" : whose(within.start.from, proposal)}
-            </small>
-          </summary>
-          {isOpenHere.value && (
-            <ol class="thoughts">
-              {[reasoning.start, ...reasoning.thoughts, ...(reasoning.conclusion === null ? [] : [reasoning.conclusion])].slice(-60).map((one) => (
-                <li key={one.id}>
-                  <LongText text={textIn(one.payload?.message) ?? ""} first={600} />
-                </li>
-              ))}
-            </ol>
-          )}
-        </details>
-      )}
-    </div>
-  );
-}
-
-/** Anybody can name another's reasoning as the context of what it proposes. */
-function whose(thinker: string, { proposer }: Proposal): string {
-  return thinker === proposer ? "its reasoning" : `the reasoning of ${visible(thinker, 60)}, which it names`;
-}
-
-function Deciding({ proposal }: { proposal: Proposal }) {
+function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Disclosure }) {
   const desk = useLive();
   const { decisions, space } = desk;
   if (!decisions.canDecide(proposal.id)) return <Decided proposal={proposal} />;
@@ -193,11 +194,12 @@ function Deciding({ proposal }: { proposal: Proposal }) {
   const to = decisions.targets(proposal);
   const here = space.participants.listed.filter((one) => one.here && one.id !== space.me).map((one) => one.id);
   const mayApprove = space.mayApprove(proposal);
+  const isFolded = !disclosure.isWhole;
   return (
     <>
       {needsTarget && mayApprove && (
         <label class="choose-target">
-          Who is to do it?
+          Send it to
           <select value={to[0] ?? ""} onChange={(event) => decisions.choose(proposal.id, event.currentTarget.value)}>
             <option value="">choose…</option>
             {[...new Set([...space.targetsOf(proposal), ...here])].map((id) => (
@@ -209,11 +211,12 @@ function Deciding({ proposal }: { proposal: Proposal }) {
         </label>
       )}
       <div class={decisions.guarded.value ? "deciding guarded" : "deciding"}>
+        {isFolded && mayApprove && <MoreThanShown disclosure={disclosure} then={() => focusPane("waiting")} />}
         <button
           type="button"
           class="approve"
-          disabled={!mayApprove || to.length === 0}
-          title={mayApprove ? "make this call, exactly as it is above, in your name" : "you may not make this call yourself"}
+          disabled={!mayApprove || to.length === 0 || isFolded}
+          title={!mayApprove ? "You may not make this call yourself." : isFolded ? FOLDED : "Make this call in your name, exactly as shown above."}
           onClick={() => decisions.approve([proposal.id])}
         >
           Approve <kbd>a</kbd>
@@ -243,12 +246,13 @@ function Deciding({ proposal }: { proposal: Proposal }) {
 
 function Decided({ proposal }: { proposal: Proposal }) {
   const desk = useLive();
-  const first = proposal.fulfilments[0];
+  const deciding = decidingIn(proposal);
+  const status = useStatus(proposal);
   const pending = desk.decisions.underWay.value.has(proposal.id);
   return (
     <div class="decided">
-      <p role="status">{pending ? "Your decision is on its way." : `${capital(storyOf(proposal))}.`}</p>
-      {first?.edited === true && <Changes changes={first.changes} />}
+      <p role="status">{pending ? "Your decision is about to be sent." : `${capital(storyOf(proposal, status, desk.space.me))}.`}</p>
+      {deciding?.edited === true && <Changes changes={deciding.changes} />}
       <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>
         Chain <kbd>g</kbd>
       </button>

@@ -1,4 +1,4 @@
-/** One question that waits for an answer: who asks what, for which work, and a form or a page to go to. */
+/** One question: who asks what, during which call, and a form to answer or a page to open. */
 
 import { useEffect, useRef } from "preact/hooks";
 
@@ -38,7 +38,7 @@ export function QuestionCard({ question }: { question: Question }) {
           </span>
           {!selected && (
             <strong class="card-what">
-              <Words text={question.message || "something"} most={120} />
+              <Words text={question.message || "a question"} most={120} />
             </strong>
           )}
         </button>
@@ -57,18 +57,18 @@ function Inside({ question }: { question: Question }) {
   return (
     <div class="card-inside">
       <div class="question-words">
-        <LongText text={question.message || "It does not say what."} first={1_000} />
+        <LongText text={question.message || "The question has no text."} first={1_000} />
       </div>
       <WhatFor question={question} />
       <Secrets question={question} />
       {others.length > 0 && (
         <p class="dim">
-          Asked of <Whom ids={others} />, too: the first answer counts.
+          Also asked: <Whom ids={others} />. The first answer counts.
         </p>
       )}
       {space.participants.get(question.asker)?.here !== true && question.end === null && (
         <p class="warning" role="note">
-          {visible(question.asker, 60)} is not here now: it would not hear an answer.
+          {visible(question.asker, 60)} is not connected and would not receive an answer.
         </p>
       )}
       {question.mode === "url" ? <Page question={question} /> : <Form question={question} />}
@@ -85,13 +85,13 @@ function WhatFor({ question }: { question: Question }) {
   if (call === undefined) {
     return (
       <p class="warning" role="note">
-        You asked {visible(question.asker, 60)} for nothing that it says it needs this for.
+        {visible(question.asker, 60)} does not name the request that it needs this for.
       </p>
     );
   }
   return (
     <p class="dim">
-      While it works on <strong>{operationOf(call.payload)}</strong> for <Who id={call.from} />
+      While running <strong>{operationOf(call.payload)}</strong> for <Who id={call.from} />
     </p>
   );
 }
@@ -101,8 +101,8 @@ function Secrets({ question }: { question: Question }) {
   if (asked.length === 0 || question.end !== null) return null;
   return (
     <p class="warning grave" role="note">
-      This looks like a question for a secret ({asked.slice(0, 4).map((name) => visible(name, 40)).join(", ")}). Everyone in the space sees your
-      answer, and it may be kept. Nobody here needs your password or your token.
+      This looks like a request for a secret ({asked.slice(0, 4).map((name) => visible(name, 40)).join(", ")}). Everyone in the space sees your
+      answer, and it may be stored. No participant needs your password or token.
     </p>
   );
 }
@@ -137,7 +137,7 @@ function Form({ question }: { question: Question }) {
         disabled={!decisions.canDecide(question.id)}
         onEntry={(name, entry) => answers.write(question, name, entry)}
       />
-      {Object.keys(entries).length === 0 && <p class="dim">There is nothing to fill in: accept it, or do not.</p>}
+      {Object.keys(entries).length === 0 && <p class="dim">There is nothing to fill in: accept or decline.</p>}
       {elsewhere.map((fault) => (
         <p key={fault.path.join() + fault.message} class="fault">
           {visible(fault.path.join("."), 80)} {visible(fault.message, 200)}
@@ -154,14 +154,14 @@ function Page({ question }: { question: Question }) {
   if (page === null || !/^https?:$/.test(page.protocol)) {
     return (
       <p class="warning" role="note">
-        It wants you to open <code>{visible(address, 300) || "nothing"}</code>, which is no page that could be opened from here.
+        It asks you to open <code>{visible(address, 300) || "an empty address"}</code>, which is not a web page.
       </p>
     );
   }
   return (
     <div class="question-page">
       <p>
-        It wants you to open a page on <strong>{visible(page.host, 120)}</strong>:
+        It asks you to open a page on <strong>{visible(page.host, 120)}</strong>:
       </p>
       <p>
         <a href={page.href} target="_blank" rel="noopener noreferrer nofollow">
@@ -178,7 +178,7 @@ function Answering({ question }: { question: Question }) {
     const pending = decisions.underWay.value.has(question.id);
     return (
       <div class="decided">
-        <p role="status">{pending ? "Your answer is on its way." : storyOf(question, space.me, decisions.isMine(question.id))}</p>
+        <p role="status">{pending ? "Your answer is about to be sent." : storyOf(question, space.me, decisions.isMine(question.id))}</p>
       </div>
     );
   }
@@ -188,37 +188,37 @@ function Answering({ question }: { question: Question }) {
       <button
         type="button"
         class="approve"
-        title={question.mode === "url" ? "say that you will open the page" : "answer with what you filled in"}
+        title={question.mode === "url" ? "Say that you will open the page." : "Send the form as you filled it in."}
         onClick={() => answers.accept(question)}
       >
         Accept <kbd>a</kbd>
       </button>
-      <button type="button" class="reject" title="say no" onClick={() => answers.decline(question)}>
+      <button type="button" class="reject" title="Refuse to answer." onClick={() => answers.decline(question)}>
         Decline <kbd>r</kbd>
       </button>
-      <button type="button" class="quiet" title="leave it without a decision" onClick={() => answers.cancel(question)}>
-        Cancel <kbd>l</kbd>
+      <button type="button" class="quiet" title="Dismiss the question without a decision." onClick={() => answers.cancel(question)}>
+        Dismiss <kbd>l</kbd>
       </button>
     </div>
   );
 }
 
-const DONE = { accept: "accepted", decline: "declined", cancel: "left open" };
+const DONE = { accept: "accepted", decline: "declined", cancel: "dismissed" };
 
 function endOf({ end }: Question, me: string, here: boolean): string {
   if (end === null) return "";
-  if (end.is === "taken-back") return "taken back";
+  if (end.is === "taken-back") return "withdrawn";
   const did = end.action === null ? "failed" : DONE[end.action];
-  return end.by !== me ? `${did} by ${visible(end.by, 40)}` : here ? did : `${did} by you, elsewhere`;
+  return end.by !== me ? `${did} by ${visible(end.by, 40)}` : here ? did : `${did} by you elsewhere`;
 }
 
 /** What became of it. */
 function storyOf(question: Question, me: string, here: boolean): string {
   const { end } = question;
-  if (end === null) return "You may not answer it.";
-  if (end.is === "taken-back") return `Taken back by ${visible(question.asker, 60)}: nobody need answer.`;
-  const done = { accept: "Accepted", decline: "Declined", cancel: "Left without a decision" };
+  if (end === null) return "You are not allowed to answer it.";
+  if (end.is === "taken-back") return `Withdrawn by ${visible(question.asker, 60)}: no answer is needed.`;
+  const done = { accept: "Accepted", decline: "Declined", cancel: "Dismissed" };
   const said = end.action === null ? "Answered with an error" : done[end.action];
   if (end.by !== me) return `${said} by ${visible(end.by, 60)}.`;
-  return here ? `${said}.` : `${said} by you, in another place.`;
+  return here ? `${said}.` : `${said} by you in another session.`;
 }

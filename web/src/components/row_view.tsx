@@ -86,10 +86,10 @@ function isSame(one: Look, other: Look): boolean {
 function Tools({ desk, space, envelope }: { desk: Desk; space: Space; envelope: Envelope }) {
   return (
     <div class="row-tools">
-      <button type="button" title="what hangs together with this (t)" onClick={() => follow(desk, space, envelope)}>
+      <button type="button" title="Show only the thread of this envelope (t)" onClick={() => follow(desk, space, envelope)}>
         thread
       </button>
-      <button type="button" title="the raw JSON (v)" onClick={() => (desk.dialog.value = { is: "raw", envelope })}>
+      <button type="button" title="Show the raw JSON (v)" onClick={() => (desk.dialog.value = { is: "raw", envelope })}>
         raw
       </button>
     </div>

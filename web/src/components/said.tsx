@@ -5,7 +5,6 @@ import type { ComponentChild } from "preact";
 
 import type { Envelope } from "../envelope";
 import { objectIn, textIn } from "../space/fields";
-import { hasFailed } from "../space/exchanges";
 import type { Proposal } from "../space/proposals";
 import { isQuestion } from "../space/questions";
 import type { Row } from "../space/rows";
@@ -14,7 +13,7 @@ import { bytes, lasting, visible } from "../text";
 import { type Desk, useLive } from "./desk";
 import { Markdown } from "./markdown_view";
 import { StatusChip } from "./status";
-import { answerText, argumentsLine, lineOf, operationOf } from "./summaries";
+import { answerText, argumentsLine, isFailure, lineOf, operationOf } from "./summaries";
 import { LongText, Whom, Who, Words } from "./text_view";
 
 interface Inside {
@@ -77,7 +76,7 @@ function proposalSaid({ row: { envelope }, space, desk }: Inside) {
   const proposal = space.proposals.get(envelope.id);
   return (
     <>
-      proposes <strong>{operationOf(envelope.payload)}</strong> of <Whom ids={envelope.to ?? []} />{" "}
+      proposes <strong>{operationOf(envelope.payload)}</strong> on <Whom ids={envelope.to ?? []} />{" "}
       <span class="arguments-line">{argumentsLine(envelope.payload)}</span>{" "}
       {proposal !== undefined && <StatusChip proposal={proposal} />}{" "}
       <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: envelope.id })}>
@@ -98,10 +97,10 @@ function requestSaid({ row: { envelope }, space }: Inside) {
       {isQuestion(envelope) ? (
         "asks "
       ) : fulfilment === undefined ? (
-        method.startsWith("notifications/") ? "tells " : method.endsWith("/list") ? "asks for " : "calls "
+        method.startsWith("notifications/") ? "sends " : method.endsWith("/list") ? "requests " : "calls "
       ) : (
         <span class="approved">
-          approves {fulfilment.edited === true && "and changes "}
+          approves {fulfilment.edited && "with changes "}
           {proposal !== undefined && <Who id={proposal.proposer} />}'s{" "}
         </span>
       )}
@@ -111,7 +110,7 @@ function requestSaid({ row: { envelope }, space }: Inside) {
         </>
       ) : (
         <>
-          <strong>{operationOf(envelope.payload)}</strong> of <Whom ids={envelope.to ?? []} />{" "}
+          <strong>{operationOf(envelope.payload)}</strong> on <Whom ids={envelope.to ?? []} />{" "}
           <span class="arguments-line">{argumentsLine(envelope.payload)}</span>
         </>
       )}
@@ -130,7 +129,7 @@ function requestSaid({ row: { envelope }, space }: Inside) {
 }
 
 function AnswerSaid({ answer, after }: { answer: Envelope; after: number }) {
-  const failed = hasFailed(answer);
+  const failed = isFailure(answer.payload);
   return (
     <div class={failed ? "answer failed" : "answer"}>
       <span class="arrow" aria-hidden="true">
@@ -145,10 +144,10 @@ function AnswerSaid({ answer, after }: { answer: Envelope; after: number }) {
 
 function responseSaid({ row, space }: Inside) {
   const exchange = space.exchanges.get(row.envelope.correlation_id?.[0] ?? "");
-  const failed = hasFailed(row.envelope);
+  const failed = isFailure(row.envelope.payload);
   return (
     <div class={failed ? "answer failed" : "answer"}>
-      {failed ? "fails" : "answers"} {exchange !== undefined && <strong>{operationOf(exchange.request.payload)}</strong>}
+      {failed ? "failed" : "responded to"} {exchange !== undefined && <strong>{operationOf(exchange.request.payload)}</strong>}
       {exchange !== undefined && <small class="dim"> after {lasting(row.at - exchange.at)}</small>}
       <LongText text={answerText(row.envelope.payload)} first={300} />
     </div>
@@ -173,7 +172,7 @@ function ReasoningSaid({ row: { envelope }, space, desk }: Inside) {
     <div class={active ? "reasoning active" : "reasoning"}>
       <details open={isOpen.value} onToggle={(event) => toggle(event.currentTarget.open)}>
         <summary>
-          {active ? "is thinking" : reasoning.cancel === null ? "thought" : "was stopped thinking"}:{" "}
+          {active ? "is reasoning" : reasoning.cancel === null ? "reasoned" : "was stopped while reasoning"}:{" "}
           <Words text={textIn(envelope.payload?.message) ?? ""} most={300} />{" "}
           <small class="dim">{reasoning.thoughtsInAll === 1 ? "1 thought" : `${reasoning.thoughtsInAll} thoughts`}
             {active ? "" : `, ${lasting((reasoning.endedAt ?? 0) - reasoning.at)}`}</small>
@@ -195,7 +194,7 @@ function ReasoningSaid({ row: { envelope }, space, desk }: Inside) {
       )}
       {active && desk.may(draft) && (
         <button type="button" class="small" onClick={() => void desk.send(draft)}>
-          Stop it
+          Stop
         </button>
       )}
     </div>
@@ -219,11 +218,11 @@ function StreamSaid({ row: { envelope }, space }: Inside) {
       <span class="dim">
         {bytes(stream.bytes)}
         {expectedBytes !== null && ` of ${bytes(expectedBytes)}`}
-        {stream.closedAt === null ? `, ${bytes(stream.rate)} a second` : ", closed"}
+        {stream.closedAt === null ? `, ${bytes(stream.rate)}/s` : ", closed"}
         {stream.closedAt !== null && stream.closedWhy !== null && `: ${visible(stream.closedWhy, 60)}`}
       </span>
       {expectedBytes !== null && expectedBytes > 0 && stream.closedAt === null && (
-        <progress max={expectedBytes} value={Math.min(stream.bytes, expectedBytes)} aria-label="how much has come" />
+        <progress max={expectedBytes} value={Math.min(stream.bytes, expectedBytes)} aria-label="progress of the stream" />
       )}
       {stream.isText && stream.tail !== "" && <LongText text={stream.tail.slice(-2_000)} class="block tail" />}
     </div>

@@ -1,8 +1,9 @@
-/** The keys, the raw JSON of an envelope, and the way into the history. */
+/** Keyboard shortcuts, the raw JSON of an envelope, and opening the history. */
 
 import { useSignal } from "@preact/signals";
 
 import type { Envelope } from "../envelope";
+import { copyText } from "./copying";
 import { useDesk } from "./desk";
 import { DialogBox } from "./dialog";
 import { KEYS, KEYS_WITHIN } from "./keys";
@@ -11,7 +12,7 @@ import { visible } from "../text";
 
 export function KeysDialog() {
   return (
-    <DialogBox title="Keys">
+    <DialogBox title="Keyboard shortcuts" wide>
       <dl class="keys" tabIndex={0}>
         {[...KEYS, ...KEYS_WITHIN].map((key) => (
           <div key={key.shown}>
@@ -35,7 +36,7 @@ export function RawDialog({ envelope }: { envelope: Envelope }) {
     <DialogBox title={`${visible(envelope.kind, 60)} from ${visible(envelope.from, 60)}`} wide>
       <LongText text={text} first={20_000} class="raw" />
       <div class="actions">
-        <button type="button" data-first onClick={() => void navigator.clipboard?.writeText(text).then(() => (copied.value = true))}>
+        <button type="button" data-first onClick={() => void copyText(text).then((isCopied) => (copied.value = isCopied))}>
           {copied.value ? "Copied" : "Copy"}
         </button>
       </div>
@@ -55,10 +56,10 @@ export function HistoryDialog() {
     void (wanted === "" ? desk.history.toMoment(since) : desk.history.toEnvelope(wanted));
   };
   return (
-    <DialogBox title="Look back">
+    <DialogBox title="History">
       <form class="form" onSubmit={done}>
         <label>
-          To a moment
+          From a date and time
           <input
             data-first
             type="datetime-local"
@@ -68,7 +69,7 @@ export function HistoryDialog() {
           />
         </label>
         <label>
-          Or to an envelope, by its id
+          Or around the envelope with this id
           <input
             value={id.value}
             spellcheck={false}
@@ -78,11 +79,11 @@ export function HistoryDialog() {
           />
         </label>
         <p class="dim">
-          Shown apart from what happens now; scroll to read on, either way. “Back to now” (<kbd>b</kbd>) leads back.
+          The history replaces the live stream. Scroll up or down to load more; “Back to live” (<kbd>b</kbd>) returns.
         </p>
         <div class="actions">
           <button type="button" onClick={() => (desk.dialog.value = null)}>
-            Back
+            Cancel
           </button>
           <button type="submit" class="approve">
             Show

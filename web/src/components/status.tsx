@@ -1,52 +1,59 @@
-/** Where a proposal stands, as a chip of one word and its story in a few. */
+/** The status of a proposal: a chip of a few words, and a sentence about who decided it. */
 
-import { type Proposal, type ProposalStatus, statusOf } from "../space/proposals";
-import { visible } from "../text";
+import { type Proposal, type ProposalStatus, decidingIn, statusOf } from "../space/proposals";
+import { counted, named } from "../text";
 import { useLive } from "./desk";
 import { reasonOf } from "./summaries";
 
-const WORDS: Record<ProposalStatus, string> = {
-  open: "waiting",
-  approved: "approved, under way",
+const LABELS: Record<ProposalStatus, string> = {
+  open: "open",
+  approved: "approved, running",
   fulfilled: "done",
   failed: "failed",
-  rejected: "rejected",
   withdrawn: "withdrawn",
-  timed_out: "timed out",
+  expired: "expired",
 };
 
 export function StatusChip({ proposal }: { proposal: Proposal }) {
-  useLive();
-  const status = statusOf(proposal);
-  const edited = proposal.fulfilments[0]?.edited === true;
+  const { space } = useLive();
+  const status = useStatus(proposal);
+  const count = proposal.rejections.length;
+  const isUndone = ["open", "withdrawn", "expired"].includes(status);
   return (
-    <span class={`chip ${status}`} title={storyOf(proposal)}>
-      {WORDS[status]}
-      {edited && ", changed"}
-      {status === "open" && proposal.rejections.length > 0 && `, ${proposal.rejections.length} said no`}
+    <span class={isUndone && count > 0 ? `chip ${status} rejected` : `chip ${status}`} title={storyOf(proposal, status, space.me)}>
+      {LABELS[status]}
+      {decidingIn(proposal)?.edited === true && ", edited"}
+      {isUndone && count > 0 && `, ${counted(count, "rejection")}`}
     </span>
   );
 }
 
-/** Who decided, and how. */
-export function storyOf(proposal: Proposal): string {
-  const first = proposal.fulfilments[0];
-  const no = proposal.rejections.at(-1);
-  const by = (who: string): string => visible(who, 60);
-  switch (statusOf(proposal)) {
+/** The status now; looks at the clock only if time can change it. */
+export function useStatus(proposal: Proposal): ProposalStatus {
+  const desk = useLive();
+  return statusOf(proposal, proposal.expiresAt === null ? 0 : desk.now.value);
+}
+
+/** Who decided, and how, as a sentence without its capital and full stop. */
+export function storyOf(proposal: Proposal, status: ProposalStatus, me: string): string {
+  const by = (who: string | undefined): string => (who === me ? "you" : named(who ?? "?", 60));
+  const deciding = decidingIn(proposal);
+  const approved = `approved by ${by(deciding?.by)}${deciding?.edited === true ? " with changes" : ""}`;
+  const rejection = proposal.rejections.at(-1);
+  const rejected = rejection === undefined ? null : `rejected by ${by(rejection.by)}${rejection.reason === null ? "" : `: ${reasonOf(rejection.reason)}`}`;
+  const reason = proposal.withdrawn?.reason ?? null;
+  switch (status) {
     case "open":
-      return no === undefined ? "nobody has decided" : `${by(no.by)} said no${no.reason === null ? "" : `: ${reasonOf(no.reason)}`}`;
+      return rejected === null ? "no one has decided yet" : `${rejected}; others can still approve it unless the proposer gives up`;
     case "approved":
-      return `approved by ${by(first?.by ?? "?")}${first?.edited === true ? ", with changes" : ""}; no answer yet`;
+      return `${approved}; no response yet`;
     case "fulfilled":
-      return `approved by ${by(first?.by ?? "?")}${first?.edited === true ? ", with changes" : ""}, and done`;
+      return `${approved} and done`;
     case "failed":
-      return `approved by ${by(first?.by ?? "?")}, and it failed`;
-    case "rejected":
-      return `rejected by ${by(no?.by ?? "?")}${no?.reason == null ? "" : `: ${reasonOf(no.reason)}`}`;
+      return `${approved}, but the call failed`;
     case "withdrawn":
-      return `taken back by ${by(proposal.proposer)}${proposal.withdrawn?.reason == null ? "" : `: ${reasonOf(proposal.withdrawn.reason)}`}`;
-    case "timed_out":
-      return "nobody decided in time";
+      return `withdrawn by ${by(proposal.proposer)}${reason === null ? "" : `: ${reasonOf(reason)}`}${rejected === null ? "" : ` (${rejected})`}`;
+    case "expired":
+      return rejected === null ? "expired before anyone decided" : `expired (${rejected})`;
   }
 }

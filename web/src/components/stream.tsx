@@ -1,4 +1,4 @@
-/** The stream: every envelope, as it happens, with filters, and a way back into the history. */
+/** The stream: every envelope as it happens, with filters and access to the history. */
 
 import { useRef } from "preact/hooks";
 
@@ -35,7 +35,7 @@ export function Stream() {
   return (
     <section class="stream-pane" aria-labelledby="stream-title">
       <header class="pane-head">
-        <h2 id="stream-title">{past === null ? "Everything" : "History"}</h2>
+        <h2 id="stream-title">{past === null ? "Stream" : "History"}</h2>
         <Filters />
       </header>
       {past !== null && <PastBanner />}
@@ -49,10 +49,10 @@ export function Stream() {
         onEnd={() => void history.later()}
       />
       {rows.length === 0 && (
-        <p class="dim pad empty">{isEmpty(desk.filter.value) ? "Nothing has happened yet." : "Nothing fits the filter."}</p>
+        <p class="dim pad empty">{isEmpty(desk.filter.value) ? "Nothing has happened yet." : "Nothing matches the filter."}</p>
       )}
       {past === null && !following.value && (
-        <button type="button" class="to-end" title="to the end, and stay there (b)" onClick={() => (following.value = true)}>
+        <button type="button" class="to-end" title="Go to the newest envelope and follow the stream (b)" onClick={() => (following.value = true)}>
           ↓ Newest
         </button>
       )}
@@ -67,11 +67,11 @@ function PastBanner() {
   const [first, last] = [shown[0], shown.at(-1)];
   return (
     <p class="banner">
-      This is what was, not what is
+      You are viewing the history
       {first !== undefined && last !== undefined && `: ${momentWords(first, now.peek())} to ${momentWords(last, now.peek())}`}
-      {!history.hasLater && ", the newest when it was fetched"}.{" "}
+      {!history.hasLater && ", up to the newest when it was loaded"}.{" "}
       <button type="button" class="small" onClick={() => history.toNow()}>
-        Back to now <kbd>b</kbd>
+        Back to live <kbd>b</kbd>
       </button>
     </p>
   );
@@ -84,16 +84,16 @@ function Earlier({ few, onEarlier }: { few: boolean; onEarlier(): void }) {
   if (history.busy.value) {
     return (
       <p class="fetching" role="status">
-        Fetching…
+        Loading…
       </p>
     );
   }
   if (!few) return null;
   return (
     <p class="banner dim">
-      Only what is here is looked through.{" "}
+      Only loaded envelopes are searched.{" "}
       <button type="button" class="small" onClick={onEarlier}>
-        Look further back
+        Load older ones
       </button>
     </p>
   );
@@ -117,12 +117,12 @@ function Filters() {
     timer.current = window.setTimeout(() => set({ text }), TYPING_MS);
   };
   return (
-    <div class="filters" role="search" aria-label="the stream">
+    <div class="filters" role="search" aria-label="filter the stream">
       <input
         type="search"
         id="filter-text"
-        placeholder="Find (/)"
-        aria-label="text to find"
+        placeholder="Search (/)"
+        aria-label="search text"
         defaultValue={filter.text}
         onInput={(event) => typed(event.currentTarget.value)}
       />

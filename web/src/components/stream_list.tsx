@@ -136,7 +136,7 @@ export function StreamList({ rows, space, following, onTop, onEnd }: Props) {
       onClick={(event) => (desk.row.value = rows[layout.indexOf(keyAt(event.target) ?? -1)]?.envelope.id ?? current)}
       tabIndex={0}
       role={rows.length > 0 ? "feed" : "group"}
-      aria-label="Everything that happens"
+      aria-label="Stream of envelopes"
       aria-busy={false}
     >
       <div class="rows-inside" style={{ height: `${total}px` }}>

@@ -80,7 +80,7 @@ export function Timeline() {
           if (!(event.relatedTarget instanceof Node && event.currentTarget.contains(event.relatedTarget))) still.value = null;
         }}
       >
-        {lanes.length === 0 ? <p class="dim">Nothing happened in this time.</p> : <Lanes lanes={lanes} span={span} width={width.value} />}
+        {lanes.length === 0 ? <p class="dim">Nothing happened in this period.</p> : <Lanes lanes={lanes} span={span} width={width.value} />}
       </div>
     </section>
   );
@@ -117,7 +117,7 @@ function Lanes({ lanes, span, width }: { lanes: Lane[]; span: Span; width: numbe
       height={lanes.length * LANE + 24}
       role="grid"
       aria-readonly="true"
-      aria-label={`what ${lanes.length} participants did in the last ${lasting(span.end - span.begin)}`}
+      aria-label={`activity of ${lanes.length} participants in the last ${lasting(span.end - span.begin)}`}
       onKeyDown={pressed}
     >
       <Ticks span={span} width={width} height={lanes.length * LANE} />

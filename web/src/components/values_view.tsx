@@ -1,12 +1,15 @@
 /** The arguments of a call, each as what it is: text as text, a diff as a diff, anything else as a tree. */
 
-import { useMemo } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 
 import { type Json, type JsonObject, isObject } from "../json";
-import { type Line, compareLines, looksLikeDiff, readDiff } from "../lines";
+import { COMPARED_LINES_MAX, type Line, aroundChanges, compareLines, looksLikeDiff, readDiff } from "../lines";
 import type { Difference } from "../space/differences";
+import { type Operation, argumentsOf, besideCall, toolOf } from "../space/proposals";
 import { count, counted, visible } from "../text";
-import { JsonTree, Leaf } from "./json_view";
+import { type Disclosure, useDisclosure, useFolded } from "./disclosure";
+import { DRAWN_VALUES_MAX, FieldName, JsonText, Leaf, WholeTree } from "./json_view";
 import { LongText, Words } from "./text_view";
 
 const PAIRS: [old: string, now: string][] = [
@@ -18,19 +21,90 @@ const PAIRS: [old: string, now: string][] = [
 ];
 const SHORT = 100;
 const LINE = 1_000;
+const ARGUMENTS_FIRST = 100;
+const DIFF_LINES_FIRST = 600;
+/** A text of more lines is shown as text, not line by line. */
+const DIFF_LINES_MAX = 2 * COMPARED_LINES_MAX;
+/** A text that would be taken for another kind of value, if it were not in quotes. */
+const LIKE_NO_TEXT = /^(?:true|false|null|-?\d[\d.eE+-]*)$/;
+
+/** All that a call carries: its arguments as what they are, and what is sent along with them. */
+export function Params({ proposal }: { proposal: Operation }) {
+  if (toolOf(proposal) === null) return <Arguments values={proposal.params} />;
+  const given = argumentsOf(proposal);
+  const beside = besideCall(proposal.params);
+  return (
+    <>
+      {given === undefined ? <Arguments values={{}} /> : isObject(given) ? <Arguments values={given} /> : <NoObject value={given} />}
+      {Object.keys(beside).length > 0 && <Beside values={beside} />}
+    </>
+  );
+}
+
+export const FOLDED = "Part of this proposal is not shown.";
+
+/** Why it cannot be approved yet, and what to do about that. `then`: the button is gone once everything is there. */
+export function MoreThanShown({ disclosure, then }: { disclosure: Disclosure; then?: () => void }) {
+  const unfold = (): void => {
+    disclosure.showEverything();
+    then?.();
+  };
+  return (
+    <p class="folded" role="note">
+      {FOLDED}{" "}
+      <button type="button" class="small" onClick={unfold}>
+        Show everything
+      </button>
+    </p>
+  );
+}
+
+/** What a call carries beside its name and arguments. */
+export function Beside({ values }: { values: JsonObject }) {
+  return (
+    <div class="beside">
+      <h3>Also sent</h3>
+      <Arguments values={values} />
+    </div>
+  );
+}
+
+/** Arguments that are no object: nothing is made of them, they are sent as they are. */
+function NoObject({ value }: { value: Json }) {
+  return (
+    <>
+      <p class="warning" role="note">
+        The arguments are {kindOf(value)}, but should be an object. They are sent unchanged.
+      </p>
+      <dl class="arguments">
+        <Argument name="arguments" value={value} />
+      </dl>
+    </>
+  );
+}
+
+function kindOf(value: Json): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "string" ? "a string" : typeof value === "boolean" ? "a boolean" : "a number";
+}
 
 export function Arguments({ values }: { values: JsonObject }) {
+  const asked = useDisclosure()?.asked.value ?? 0;
+  const most = useSignal(ARGUMENTS_FIRST);
   const names = Object.keys(values);
-  if (names.length === 0) return <p class="dim">without arguments</p>;
   const pair = pairIn(values);
+  const single = names.filter((name) => pair === null || !pair.includes(name));
+  const isDrawn = asked === 0 || single.length <= DRAWN_VALUES_MAX;
+  const shown = asked > 0 ? single.length : most.value;
+  useFolded(isDrawn && single.length > shown);
+  if (names.length === 0) return <p class="dim">no arguments</p>;
+  if (!isDrawn) return <JsonText value={values} />;
   return (
     <dl class="arguments">
-      {names
-        .filter((name) => pair === null || !pair.includes(name))
-        .slice(0, 100)
-        .map((name) => (
-          <Argument key={name} name={name} value={values[name] ?? null} />
-        ))}
+      {single.slice(0, shown).map((name) => (
+        <Argument key={name} name={name} value={values[name] ?? null} />
+      ))}
       {pair !== null && (
         <div class="argument tall">
           <dt>
@@ -41,7 +115,16 @@ export function Arguments({ values }: { values: JsonObject }) {
           </dd>
         </div>
       )}
-      {names.length > 100 && <p>and {count(names.length - 100)} more: see the raw JSON</p>}
+      {single.length > shown && (
+        <div class="argument tall">
+          <dt>{count(single.length - shown)} more</dt>
+          <dd>
+            <button type="button" class="quiet" onClick={() => (most.value += ARGUMENTS_FIRST * 4)}>
+              Show more arguments
+            </button>
+          </dd>
+        </div>
+      )}
     </dl>
   );
 }
@@ -51,7 +134,7 @@ function Argument({ name, value }: { name: string; value: Json }) {
   return (
     <div class={tall ? "argument tall" : "argument"}>
       <dt>
-        {visible(name, 120)}
+        <FieldName name={name} />
         {typeof value === "string" && tall && <small> {sizeOf(value)}</small>}
       </dt>
       <dd>
@@ -63,9 +146,10 @@ function Argument({ name, value }: { name: string; value: Json }) {
 
 function Value({ value }: { value: Json }) {
   if (typeof value === "string") {
-    if (looksLikeDiff(value)) return <Diff text={value} />;
+    if (looksLikeDiff(value) && linesIn(value) <= DIFF_LINES_MAX) return <Diff text={value} />;
     if (value.length > SHORT || value.includes("\n")) return <LongText text={value} class="block" />;
-    return value === "" ? <span class="dim">empty text</span> : <code><Words text={value} /></code>;
+    if (LIKE_NO_TEXT.test(value)) return <Leaf value={value} />;
+    return value === "" ? <span class="dim">empty string</span> : <code><Words text={value} /></code>;
   }
   if (Array.isArray(value) && value.length > 0 && value.length <= 50 && value.every((item) => isObject(item) && pairIn(item) !== null)) {
     return (
@@ -76,24 +160,37 @@ function Value({ value }: { value: Json }) {
       </>
     );
   }
-  if (typeof value === "object" && value !== null) return <JsonTree value={value} open={2} />;
+  if (typeof value === "object" && value !== null) return <WholeTree value={value} />;
   return <Leaf value={value} />;
 }
 
 // The card is drawn anew whenever something came; to compare long texts takes longer than all the rest of it.
 function Compared({ old, now }: { old: string; now: string }) {
-  return <DiffView lines={useMemo(() => compareLines(old, now), [old, now])} />;
+  const lines = useMemo(() => compareLines(old, now), [old, now]);
+  return <DiffView lines={lines} isCompared />;
 }
 
 function Diff({ text }: { text: string }) {
   return <DiffView lines={useMemo(() => readDiff(text), [text])} />;
 }
 
-function DiffView({ lines }: { lines: Line[] }) {
+/** `isCompared`: lines that are the same on both sides may be left out at first. */
+function DiffView({ lines, isCompared = false }: { lines: Line[]; isCompared?: boolean }) {
+  const disclosure = useDisclosure();
+  const asked = disclosure?.asked.value ?? 0;
+  const isWhole = useSignal(false);
+  useLayoutEffect(() => {
+    if (asked > 0) isWhole.value = true;
+  }, [asked]);
+  const isShort = lines.length <= DIFF_LINES_FIRST;
+  const brief = useMemo(() => (isCompared ? aroundChanges(lines) : lines), [lines]);
+  const shown = isWhole.value || (disclosure !== null && isShort) ? lines : brief.slice(0, DIFF_LINES_FIRST);
+  const isFolded = shown.length < lines.length || shown.some((line, at) => line !== lines[at]);
+  useFolded(isFolded);
   const marks: Record<Line["is"], string> = { added: "+", removed: "−", same: " ", place: "", file: "", gap: "⋯" };
   return (
-    <div class="diff" role="group" aria-label="what changes, line by line" tabIndex={0}>
-      {lines.slice(0, 600).map((line, at) => (
+    <div class="diff" role="group" aria-label="changes, line by line" tabIndex={0}>
+      {shown.map((line, at) => (
         <div key={at} class={`line ${line.is}`}>
           <span class="mark">
             {marks[line.is]}
@@ -103,7 +200,11 @@ function DiffView({ lines }: { lines: Line[] }) {
           {line.text.length > LINE ? <LongText text={line.text} first={LINE} /> : <Words text={line.text} />}
         </div>
       ))}
-      {lines.length > 600 && <div class="line gap">{count(lines.length - 600)} more lines: see the raw JSON</div>}
+      {isFolded && (
+        <button type="button" class="quiet" onClick={() => (isWhole.value = true)}>
+          Show all {count(lines.length)} lines
+        </button>
+      )}
     </div>
   );
 }
@@ -115,7 +216,7 @@ export function Changes({ changes }: { changes: Difference[] }) {
       {changes.map((change) => (
         <li key={change.path}>
           <code>{visible(change.path.replace(/^params\.(arguments\.)?/, ""), 120)}</code>
-          <DiffView lines={linesOf(change)} />
+          <DiffView lines={linesOf(change)} isCompared />
         </li>
       ))}
     </ul>
@@ -134,11 +235,22 @@ function asLines(value: Json | undefined): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }
 
+/** Two texts of which one is to take the place of the other, where they are not too long to be compared. */
 function pairIn(values: JsonObject): [string, string] | null {
-  return PAIRS.find(([old, now]) => typeof values[old] === "string" && typeof values[now] === "string") ?? null;
+  return PAIRS.find((pair) => pair.every((name) => isComparable(values[name]))) ?? null;
+}
+
+function isComparable(value: Json | undefined): boolean {
+  return typeof value === "string" && linesIn(value) <= COMPARED_LINES_MAX;
+}
+
+function linesIn(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines += 1;
+  return lines;
 }
 
 function sizeOf(text: string): string {
-  const lines = text.split("\n").length;
+  const lines = linesIn(text);
   return lines > 1 ? `${count(lines)} lines` : counted(text.length, "character");
 }

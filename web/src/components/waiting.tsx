@@ -1,4 +1,4 @@
-/** Waiting for you: the open proposals and questions, the oldest first, always in sight. */
+/** The waiting list: open proposals and questions, the oldest first. */
 
 import { useEffect, useRef } from "preact/hooks";
 
@@ -23,8 +23,10 @@ function useListed(): Item[] {
   const known = (id: string): Item | undefined => space.proposals.get(id) ?? space.questions.get(id);
   const kept = decisions.kept.value.map(known).filter((found) => found !== undefined);
   const waiting = fairly(desk.waiting.value);
-  const all = new Map([...waiting, ...kept].map((item) => [item.id, item]));
-  return [...all.values()].sort((one, other) => one.at - other.at);
+  const meant = new Set([decisions.selected.value, ...decisions.marked.value]); // nothing is decided that is not listed
+  const also = desk.waiting.value.filter(({ id }) => meant.has(id));
+  const all = new Map([...waiting, ...kept, ...also].map((item) => [item.id, item]));
+  return space.inOrder([...all.values()]);
 }
 
 /** Where there are too many to show, nobody's hide another's. */
@@ -72,6 +74,8 @@ export function Waiting() {
   useEffect(followSelection, [decisions.selected.value]);
 
   const marked = [...decisions.marked.value].filter((id) => decisions.canDecide(id));
+  const { space } = desk;
+  const left = waiting.filter((item) => !isAsked(item) && space.hasLeft(item) && space.mayReject(item) && decisions.canDecide(item.id));
   return (
     <section class="waiting" aria-labelledby="waiting-title">
       <header class="pane-head">
@@ -79,8 +83,8 @@ export function Waiting() {
           Waiting for you <span class={waiting.length > 0 ? "count some" : "count"}>{count(waiting.length)}</span>
         </h2>
         {marked.length > 0 && (
-          <div class="several" role="group" aria-label="the proposals picked">
-            <span>{marked.length} picked</span>
+          <div class="several" role="group" aria-label="selected proposals">
+            <span>{marked.length} selected</span>
             <button type="button" class="approve small" onClick={() => decisions.approve(marked)}>
               Approve all
             </button>
@@ -88,16 +92,21 @@ export function Waiting() {
               Reject all
             </button>
             <button type="button" class="quiet" onClick={() => (decisions.marked.value = new Set())}>
-              None
+              Clear selection
             </button>
           </div>
+        )}
+        {left.length > 0 && marked.length === 0 && (
+          <button type="button" class="small clear-left" onClick={() => (desk.dialog.value = { is: "clear", proposals: left.map(({ id }) => id) })}>
+            Clear {count(left.length)} whose proposer left…
+          </button>
         )}
       </header>
       <div class="cards" tabIndex={-1}>
         {listed.map((item) =>
           isAsked(item) ? <QuestionCard key={item.id} question={item} /> : <ProposalCard key={item.id} proposal={item} />,
         )}
-        {waiting.length > listed.length && <p class="dim pad">and {count(waiting.length - listed.length)} more after these</p>}
+        {waiting.length > listed.length && <p class="dim pad">and {count(waiting.length - listed.length)} more</p>}
         {listed.length === 0 && <Nothing />}
       </div>
       <Undo />
@@ -107,14 +116,14 @@ export function Waiting() {
 
 function Nothing() {
   const desk = useDesk();
-  if (!desk.loaded.value) return <p class="dim pad">Looking…</p>;
+  if (!desk.loaded.value) return <p class="dim pad">Loading…</p>;
   return (
     <div class="nothing">
       <p class="big" aria-hidden="true">
         ✓
       </p>
-      <p>Nothing waits for you.</p>
-      <p class="dim">Proposals and questions come here as they are made.<span class="with-keys"> Press ? for the keys.</span></p>
+      <p>Nothing is waiting for you.</p>
+      <p class="dim">Proposals and questions appear here as they arrive.<span class="with-keys"> Press ? for keyboard shortcuts.</span></p>
     </div>
   );
 }

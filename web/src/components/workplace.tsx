@@ -19,7 +19,7 @@ import { Header } from "./header";
 import { listenToKeys } from "./keys";
 import { InviteDialog, KickDialog } from "./members";
 import { People } from "./people";
-import { RejectDialog } from "./reject";
+import { ClearDialog, RejectDialog } from "./reject";
 import { HistoryDialog, KeysDialog, RawDialog } from "./small_dialogs";
 import { Stream } from "./stream";
 import { Timeline } from "./timeline";
@@ -88,6 +88,8 @@ function Dialogs() {
       return <EditDialog id={dialog.proposal} to={dialog.to} />;
     case "reject":
       return <RejectDialog proposals={dialog.proposals} />;
+    case "clear":
+      return <ClearDialog proposals={dialog.proposals} />;
     case "control":
       return <ControlDialog participant={dialog.participant} kind={dialog.kind} />;
     case "grant":

@@ -72,10 +72,6 @@ export class Exchanges {
   }
 }
 
-export function hasFailed(answer: Envelope): boolean {
-  return answer.payload?.error !== undefined || objectIn(answer.payload?.result).isError === true;
-}
-
 function progressIn(params: JsonObject): Progress {
   return { done: numberIn(params.progress) ?? 0, total: numberIn(params.total), message: textIn(params.message) };
 }

@@ -22,9 +22,14 @@ export function textsIn(value: Json | undefined): string[] {
   return listIn(value).filter((item) => typeof item === "string");
 }
 
-/** A moment as milliseconds; null where the text is none. */
+const MOMENT = /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3])(?::[0-5]\d){2})(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
+
+/** An RFC 3339 timestamp as milliseconds since 1970; null for anything else. */
 export function momentIn(value: Json | undefined): number | null {
-  const at = typeof value === "string" && value.length < 64 ? Date.parse(value) : Number.NaN;
+  const [, day = "", time = "", fraction = "", zone = ""] = MOMENT.exec(textIn(value) ?? "") ?? [];
+  const midnight = Date.parse(`${day}T00:00:00Z`);
+  if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== day) return null; // 30 February
+  const at = Date.parse(`${day}T${time}${fraction}${zone.toUpperCase()}`);
   return Number.isNaN(at) ? null : at;
 }
 

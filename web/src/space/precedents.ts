@@ -18,9 +18,9 @@ const COMPARED_MAX = 200;
 const EACH_MAX = 20;
 
 /** Those that were alike and were decided: what its proposer proposed just so first, others' last; newest first in each. */
-export function precedents(all: Iterable<Proposal>, proposal: Proposal): Precedent[] {
+export function precedents(all: Iterable<Proposal>, proposal: Proposal, now: number): Precedent[] {
   const alike = [...all].filter(
-    (other) => other !== proposal && (!isOpen(other) || other.rejections.length > 0) && isAlike(proposal, other),
+    (other) => other !== proposal && (!isOpen(other, now) || other.rejections.length > 0) && isAlike(proposal, other),
   );
   const found = alike.reverse().slice(0, COMPARED_MAX).map((other) => ({ proposal: other, likeness: likenessOf(proposal, other) }));
   return LIKENESSES.flatMap((likeness) => found.filter((one) => one.likeness === likeness).slice(0, EACH_MAX));

@@ -1,20 +1,31 @@
-/** PURE. What was proposed, and the whole life of each proposal: who decided what, when, and whether that is what ran. */
+/**
+ * PURE. The life of each proposal (§3.2, §3.3): who decided what, when, and whether that is what ran.
+ *
+ * The twin of `mew.proposals` in Python: both test suites run `tests/proposals/vectors.json`.
+ */
 
 import type { Envelope } from "../envelope";
-import type { Proposal as Listed } from "../http";
-import { type Json, type JsonObject, isObject } from "../json";
-import { type Difference, differences } from "./differences";
-import { hasFailed } from "./exchanges";
-import { momentIn, numberIn, objectIn, roughSize, textIn, textsIn } from "./fields";
+import type { Fulfilment as ListedFulfilment, Proposal as Listed } from "../http";
+import { type Json, type JsonObject, exactDigits, isObject, own } from "../json";
+import { cut } from "../text";
+import { type Difference, differences, same } from "./differences";
+import { listIn, momentIn, objectIn, roughSize, textIn } from "./fields";
 import { surplus } from "./keeping";
 
 export interface Rejection {
   id: string;
   by: string;
   at: number;
+  /** A code of §3.3.3, or any other text. */
   reason: string | null;
-  /** What whoever rejected it said about that (§3.3.3). */
-  words: string[];
+  message: string | null;
+  /** Chats in which the reviewer added to it (§3.3.3). */
+  explanations: Explanation[];
+}
+
+export interface Explanation {
+  id: string;
+  text: string;
 }
 
 export interface Answer {
@@ -25,17 +36,24 @@ export interface Answer {
   payload: JsonObject;
 }
 
-/** A request that named the proposal (decision 001). `edited`: it is not what was proposed. */
-export interface Fulfilment {
+/** A request that names a proposal. */
+export interface NamingRequest {
   id: string;
   by: string;
   at: number;
   to: string[];
-  /** null: the request itself was not seen. */
-  edited: boolean | null;
+  method: string;
+  tool: string | null;
+}
+
+/** A request that carries a proposal out (decision 001), compared with what was proposed. */
+export interface Fulfilment extends NamingRequest {
+  edited: boolean;
   changes: Difference[];
-  /** It came after the proposal was closed. */
+  /** Sent after the proposal was withdrawn or had expired. */
   late: boolean;
+  /** The surface it was approved on, as its sender says. */
+  via: string | null;
   answer: Answer | null;
 }
 
@@ -45,7 +63,7 @@ export interface Withdrawal {
   reason: string | null;
 }
 
-export type ProposalStatus = "open" | "approved" | "fulfilled" | "failed" | "rejected" | "withdrawn" | "timed_out";
+export type ProposalStatus = "open" | "approved" | "fulfilled" | "failed" | "withdrawn" | "expired";
 
 export interface Proposal {
   id: string;
@@ -55,90 +73,134 @@ export interface Proposal {
   params: JsonObject;
   context: string | null;
   at: number;
+  /** What the proposer says it is for: a claim, and no part of what runs. */
+  why: string | null;
   expiresAt: number | null;
   preferred: string[];
   exclusive: boolean;
   rejections: Rejection[];
   fulfilments: Fulfilment[];
+  /** Requests that name it and ask for something else: they change nothing. */
+  unrelated: NamingRequest[];
   withdrawn: Withdrawal | null;
-  /** What was said about it in chat. */
+  /** Chats about it. */
   remarks: { id: string; by: string; text: string }[];
-  /** About how much memory it takes, with what was answered. */
+  /** Approximate memory use in bytes. */
   size: number;
+}
+
+/** What is proposed or requested. */
+export interface Operation {
+  method: string;
+  params: JsonObject;
 }
 
 const KEPT_MAX = 4_000;
 const SLACK = 200;
 const SIZE_MAX = 100_000_000;
 const SIZE_LEAST = 500;
-const SAID_MAX = 64;
-const NAMED_MAX = 4;
-const WORDS_MAX = 4_096;
+/** Entries of one list: in all, and by one participant, so that nobody crowds out the others. */
+const LISTED_MAX = 64;
+const LISTED_EACH_MAX = 8;
+/** Proposals that one request can carry out: each is compared with all of it. */
+const FULFILLED_MAX = 4;
+const PREFERRED_MAX = 64;
+const PARTICIPANT_CHARS_MAX = 256;
+const REASON_CHARS_MAX = 1_024;
+const VIA_CHARS_MAX = 64;
+const TEXT_CHARS_MAX = 4_096;
+const NAME_CHARS = 8;
+const SEEN_LEAST = 16_384;
+/** The field of the params that says which tool, prompt or resource a method is for. */
+const OPERANDS: Record<string, string> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "completion/complete": "ref",
+};
 
-/** Where it stands. The first fulfilment decides; a rejection alone closes nothing (§3.3.2). */
-export function statusOf(proposal: Proposal): ProposalStatus {
-  const first = proposal.fulfilments[0];
-  if (first !== undefined && !(first.late && proposal.withdrawn !== null)) {
-    if (first.answer === null) return "approved";
-    return first.answer.failed ? "failed" : "fulfilled";
+/** Where it stands at a moment; what was sent is undone by neither a withdrawal nor the time. */
+export function statusOf(proposal: Proposal, now: number): ProposalStatus {
+  const deciding = decidingIn(proposal);
+  if (deciding !== undefined) {
+    if (deciding.answer === null) return "approved";
+    return deciding.answer.failed ? "failed" : "fulfilled";
   }
-  if (proposal.withdrawn === null) return "open";
-  if (proposal.withdrawn.reason === "timeout") return "timed_out";
-  return proposal.rejections.length > 0 ? "rejected" : "withdrawn";
+  if (proposal.withdrawn !== null) return hasExpired(proposal, proposal.withdrawn.at) ? "expired" : "withdrawn";
+  return hasExpired(proposal, now) ? "expired" : "open";
 }
 
-export function isOpen(proposal: Proposal): boolean {
-  return proposal.fulfilments.length === 0 && proposal.withdrawn === null;
+/** Whether a reviewer can still decide it. Rejections do not close it (§3.3.2). */
+export function isOpen(proposal: Proposal, now: number): boolean {
+  return statusOf(proposal, now) === "open";
+}
+
+/**
+ * The request that decides the status: the first that succeeded, else the first in time, else a late one. A late request
+ * decides nothing until it is answered with a result: then it did run.
+ */
+export function decidingIn({ fulfilments }: Proposal): Fulfilment | undefined {
+  return fulfilments.find(({ answer }) => answer?.failed === false) ?? fulfilments.find(({ late }) => !late) ?? fulfilments.find(hasRun);
+}
+
+/** What every surface calls it: the first characters of its id. */
+export function nameOf({ id }: { id: string }): string {
+  return id.slice(0, NAME_CHARS);
 }
 
 /** The tool that it would call; null if it is something else. */
-export function toolOf(proposal: { method: string; params: JsonObject }): string | null {
-  return proposal.method === "tools/call" ? textIn(proposal.params.name) : null;
+export function toolOf({ method, params }: Operation): string | null {
+  return method === "tools/call" ? textIn(params.name) : null;
 }
 
-export function argumentsOf(proposal: { method: string; params: JsonObject }): JsonObject {
-  return proposal.method === "tools/call" ? objectIn(proposal.params.arguments) : {};
+/** The arguments of a tool call, which should be an object but need not be; undefined if there are none. */
+export function argumentsOf({ method, params }: Operation): Json | undefined {
+  return method === "tools/call" ? own(params, "arguments") : undefined;
 }
 
-/** All proposals of the space, fed with its envelopes in order. */
+/** What a call carries besides its name and arguments: it is sent, too. */
+export function besideCall(params: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(params).filter(([name]) => name !== "name" && name !== "arguments"));
+}
+
+/** All proposals of the space, fed with its envelopes in order; an envelope seen twice changes nothing. */
 export class Proposals {
   readonly all = new Map<string, Proposal>();
   /** A rejection or a fulfilment -> the proposals it is about. */
-  #about = new Map<string, string[]>();
+  #about = new Map<string, Set<string>>();
+  #seen = new Seen();
   #size = 0;
 
   get(id: string): Proposal | undefined {
     return this.all.get(id);
   }
 
-  get open(): Proposal[] {
-    return [...this.all.values()].filter(isOpen);
+  /** Those that a reviewer can still decide, oldest first. */
+  open(now: number): Proposal[] {
+    return [...this.all.values()].filter((proposal) => isOpen(proposal, now));
   }
 
   /** Take the next envelope; return the proposals it changed. */
   apply(envelope: Envelope, at: number): Proposal[] {
-    switch (envelope.kind) {
-      case "mcp/proposal":
-        return this.#propose(envelope, at);
-      case "mcp/reject":
-        return this.#named(envelope).filter((proposal) => this.#reject(proposal, envelope, at));
-      case "mcp/withdraw":
-        return this.#named(envelope).filter((proposal) => withdraw(proposal, envelope, at));
-      case "mcp/request":
-        return this.#named(envelope).filter((proposal) => this.#fulfil(proposal, envelope, at));
-      case "mcp/response":
-        return this.#concerned(envelope).filter((proposal) => this.#answer(proposal, envelope, at));
-      case "chat":
-        return [
-          ...this.#concerned(envelope).filter((proposal) => explain(proposal, envelope)),
-          ...this.#named(envelope).filter((proposal) => remark(proposal, envelope)),
-        ];
-      default:
-        return [];
-    }
+    const isProposal = envelope.kind === "mcp/proposal";
+    if (!isProposal && (envelope.correlation_id ?? []).length === 0) return [];
+    const handle = own(this.#handlers, envelope.kind);
+    return handle === undefined || !this.#seen.isFirst(envelope) ? [] : handle(envelope, at);
   }
 
-  /** Know of what the gateway listed: proposals older than the history that was asked for, and what was missed of others. */
+  #handlers: Record<string, (envelope: Envelope, at: number) => Proposal[]> = {
+    "mcp/proposal": (envelope, at) => this.#propose(envelope, at),
+    "mcp/reject": (envelope, at) => this.#named(envelope).filter((proposal) => this.#reject(proposal, envelope, at)),
+    "mcp/withdraw": (envelope, at) => this.#named(envelope).filter((proposal) => withdraw(proposal, envelope, at)),
+    "mcp/request": (envelope, at) => this.#request(envelope, at),
+    "mcp/response": (envelope, at) => this.#concerned(envelope).filter((proposal) => this.#answer(proposal, envelope, at)),
+    chat: (envelope) => [
+      ...this.#concerned(envelope).filter((proposal) => explain(proposal, envelope)),
+      ...this.#named(envelope).filter((proposal) => remark(proposal, envelope)),
+    ],
+  };
+
+  /** Take what the gateway lists: proposals older than the history here, and what was missed of others. */
   adopt(listed: Listed[]): void {
     const all = listed.map(recalled);
     for (const told of all) {
@@ -148,18 +210,20 @@ export class Proposals {
     this.#insert(all.filter(({ id }) => !this.all.has(id)));
   }
 
-  #complete(known: Proposal, told: Proposal): void {
-    const unknown = ({ id }: { id: string }): boolean => !this.#about.has(id);
-    const [rejections, fulfilments] = [told.rejections.filter(unknown), told.fulfilments.filter(unknown)];
-    known.rejections.push(...rejections);
-    known.fulfilments.push(...fulfilments);
-    known.withdrawn ??= told.withdrawn;
-    for (const said of [...rejections, ...fulfilments]) this.#remember(said.id, known.id);
-  }
-
-  /** Know of what another book knows and this one does not. */
+  /** Take the proposals of another book that are not in this one. */
   take(other: Proposals): void {
     this.#insert([...other.all.values()].filter((proposal) => !this.all.has(proposal.id)));
+  }
+
+  #complete(known: Proposal, told: Proposal): void {
+    const missing = <Entry extends { id: string }>(mine: Entry[], theirs: Entry[]): Entry[] =>
+      theirs.filter(({ id }) => !mine.some((entry) => entry.id === id));
+    for (const sent of known.fulfilments) sent.answer ??= told.fulfilments.find(({ id }) => id === sent.id)?.answer ?? null;
+    known.rejections.push(...missing(known.rejections, told.rejections));
+    known.fulfilments.push(...missing(known.fulfilments, told.fulfilments));
+    known.unrelated.push(...missing(known.unrelated, told.unrelated));
+    known.withdrawn ??= told.withdrawn;
+    this.#remember(known);
   }
 
   #insert(older: Proposal[]): void {
@@ -169,30 +233,64 @@ export class Proposals {
     for (const proposal of [...older, ...known].sort((one, other) => one.at - other.at)) this.all.set(proposal.id, proposal);
     for (const proposal of older) {
       this.#size += proposal.size;
-      for (const said of [...proposal.rejections, ...proposal.fulfilments]) this.#remember(said.id, proposal.id);
+      this.#remember(proposal);
     }
   }
 
   #propose(envelope: Envelope, at: number): Proposal[] {
-    const method = textIn(envelope.payload?.method);
+    const asked = operationIn(envelope.payload);
+    if (asked === null) return [];
     const known = this.all.get(envelope.id);
-    if (method === null || (known !== undefined && !isRecalled(known))) return [];
-    if (known !== undefined && known.proposer !== envelope.from) return [];
-    const proposal = known ?? fresh(envelope, method, at);
-    if (known !== undefined) known.context = envelope.context ?? null;
-    else this.#size += proposal.size;
+    if (known !== undefined) {
+      // A TypeScript client restarts its ids at one; what is not settled is never replaced.
+      if (!isSettled(known) || known.proposer !== envelope.from) return [];
+      this.#drop(known);
+    }
+    const proposal = fresh(envelope, asked, at);
     this.all.set(envelope.id, proposal);
+    this.#size += proposal.size;
     this.#shrink();
     return [proposal];
   }
 
-  /** Only whom the request was sent to can answer it. */
+  #reject(proposal: Proposal, envelope: Envelope, at: number): boolean {
+    const { id, from: by } = envelope;
+    if (!hasRoom(proposal.rejections, { id, by })) return false;
+    const { reason, message } = envelope.payload ?? {};
+    const words = { reason: wordsIn(reason, REASON_CHARS_MAX), message: wordsIn(message, TEXT_CHARS_MAX) };
+    proposal.rejections.push({ id, by, at, ...words, explanations: [] });
+    this.#remember(proposal);
+    return true;
+  }
+
+  /** A request carries out those it names that propose the same, with whatever arguments; the others it only mentions. */
+  #request(envelope: Envelope, at: number): Proposal[] {
+    const named = this.#named(envelope).slice(0, FULFILLED_MAX);
+    const request = named.length === 0 || !isRpc(envelope.payload, "request") ? null : operationIn(envelope.payload);
+    if (request === null) return [];
+    return named.filter((proposal) => {
+      if (request.method.startsWith("notifications/") && request.method !== proposal.method) return false;
+      const [sent, { fulfilments, unrelated }] = [requestOf(request, envelope, at), proposal];
+      const isFulfilment = carriesOut(proposal, sent, request);
+      if (!hasRoom(isFulfilment ? fulfilments : unrelated, sent)) return false;
+      if (isListed(isFulfilment ? unrelated : fulfilments, sent.id)) return false;
+      if (isFulfilment) fulfilments.push(compared(proposal, sent, request, envelope));
+      else unrelated.push(sent);
+      this.#remember(proposal);
+      return true;
+    });
+  }
+
+  /** Only a participant that the request was addressed to can answer it; its first answer counts. */
   #answer(proposal: Proposal, envelope: Envelope, at: number): boolean {
-    const about = proposal.fulfilments.find((said) => envelope.correlation_id?.includes(said.id));
-    if (about === undefined || about.answer !== null) return false;
-    if (about.to.length > 0 && !about.to.includes(envelope.from)) return false;
     const payload = envelope.payload ?? {};
-    about.answer = { id: envelope.id, by: envelope.from, at, failed: hasFailed(envelope), payload };
+    if (!isRpc(payload, "response") || (payload.result === undefined && payload.error === undefined)) return false;
+    const answered = proposal.fulfilments.find(
+      ({ id, to, answer }) =>
+        envelope.correlation_id?.includes(id) === true && answer === null && (to.length === 0 || to.includes(envelope.from)),
+    );
+    if (answered === undefined) return false;
+    answered.answer = { id: envelope.id, by: envelope.from, at, failed: hasFailed(payload), payload };
     const size = roughSize(payload);
     proposal.size += size;
     this.#size += size;
@@ -200,45 +298,27 @@ export class Proposals {
     return true;
   }
 
-  #reject(proposal: Proposal, envelope: Envelope, at: number): boolean {
-    if (proposal.rejections.length >= SAID_MAX || proposal.rejections.some((said) => said.id === envelope.id)) return false;
-    const reason = textIn(envelope.payload?.reason)?.slice(0, WORDS_MAX) ?? null;
-    proposal.rejections.push({ id: envelope.id, by: envelope.from, at, reason, words: [] });
-    this.#remember(envelope.id, proposal.id);
-    return true;
-  }
-
-  #fulfil(proposal: Proposal, envelope: Envelope, at: number): boolean {
-    const method = textIn(envelope.payload?.method);
-    if (method === null || (method.startsWith("notifications/") && method !== proposal.method)) return false;
-    if (proposal.fulfilments.length >= SAID_MAX) return false;
-    if (proposal.fulfilments.some((said) => said.id === envelope.id)) return false;
-    const changes = changesIn(proposal, method, envelope);
-    const late = !isOpen(proposal);
-    const { id, from: by, to = [] } = envelope;
-    proposal.fulfilments.push({ id, by, at, to, edited: changes.length > 0, changes, late, answer: null });
-    this.#remember(id, proposal.id);
-    return true;
-  }
-
   #named(envelope: Envelope): Proposal[] {
-    const ids = (envelope.correlation_id ?? []).slice(0, NAMED_MAX);
-    return ids.map((id) => this.all.get(id)).filter((found) => found !== undefined);
+    return this.#known(envelope.correlation_id ?? []);
   }
 
   #concerned(envelope: Envelope): Proposal[] {
-    const ids = (envelope.correlation_id ?? []).slice(0, NAMED_MAX).flatMap((id) => this.#about.get(id) ?? []);
-    return ids.map((id) => this.all.get(id)).filter((found) => found !== undefined);
+    return this.#known((envelope.correlation_id ?? []).flatMap((id) => [...(this.#about.get(id) ?? [])]));
   }
 
-  #remember(about: string, proposal: string): void {
-    this.#about.set(about, [...(this.#about.get(about) ?? []), proposal]);
+  #known(ids: string[]): Proposal[] {
+    return [...new Set(ids)].map((id) => this.all.get(id)).filter((found) => found !== undefined);
+  }
+
+  #remember(proposal: Proposal): void {
+    for (const { id } of [...proposal.rejections, ...proposal.fulfilments]) {
+      this.#about.set(id, (this.#about.get(id) ?? new Set()).add(proposal.id));
+    }
   }
 
   #shrink(): void {
     if (this.all.size <= KEPT_MAX + SLACK && this.#size <= SIZE_MAX) return;
     const whose = ({ proposer }: Proposal): string => proposer;
-    const isSettled = (proposal: Proposal): boolean => !isOpen(proposal);
     const keeping = { countMax: KEPT_MAX, sizeMax: SIZE_MAX * 0.9, isSettled, whose };
     for (const proposal of surplus([...this.all.values()], keeping)) this.#drop(proposal);
   }
@@ -246,90 +326,199 @@ export class Proposals {
   #drop(proposal: Proposal): void {
     this.all.delete(proposal.id);
     this.#size -= proposal.size;
-    for (const said of [...proposal.rejections, ...proposal.fulfilments]) this.#about.delete(said.id);
+    for (const { id } of [...proposal.rejections, ...proposal.fulfilments]) {
+      const about = this.#about.get(id);
+      about?.delete(proposal.id);
+      if (about?.size === 0) this.#about.delete(id);
+    }
   }
 }
 
-function fresh(envelope: Envelope, method: string, at: number): Proposal {
+/** Tells an envelope that is replayed from a new one, among the last 16,384 at least: by id, sender and time. */
+class Seen {
+  #now = new Set<string>();
+  #before = new Set<string>();
+
+  isFirst({ id, from, ts }: Envelope): boolean {
+    const key = JSON.stringify([id, from, ts]);
+    if (this.#now.has(key) || this.#before.has(key)) return false;
+    this.#now.add(key);
+    if (this.#now.size >= SEEN_LEAST) [this.#before, this.#now] = [this.#now, new Set()];
+    return true;
+  }
+}
+
+function hasExpired({ expiresAt }: Proposal, at: number): boolean {
+  return expiresAt !== null && at >= expiresAt;
+}
+
+/** A JSON-RPC error says that it was not carried out. */
+function hasRun({ answer }: Fulfilment): boolean {
+  return answer !== null && answer.payload.error === undefined;
+}
+
+/** Whether a response is a JSON-RPC error, or a result that MCP marks as one. */
+export function hasFailed(payload: JsonObject | undefined): boolean {
+  return payload?.error !== undefined || objectIn(payload?.result).isError === true;
+}
+
+/** Whether nothing more is expected: withdrawn or answered. */
+function isSettled(proposal: Proposal): boolean {
+  return proposal.withdrawn !== null || (decidingIn(proposal)?.answer ?? null) !== null;
+}
+
+function fresh(envelope: Envelope, asked: Operation, at: number): Proposal {
   const payload = envelope.payload ?? {};
-  const targeting = objectIn(payload.targeting);
-  const ttl = numberIn(payload.ttl_seconds);
-  const preferred = textsIn(targeting.preferred).slice(0, SAID_MAX);
   return {
     id: envelope.id,
     proposer: envelope.from,
-    to: envelope.to ?? [],
-    method,
-    params: objectIn(payload.params),
+    to: [...new Set(envelope.to)],
+    ...asked,
     context: envelope.context ?? null,
     at,
-    expiresAt: momentIn(payload.expires_at) ?? (ttl === null ? null : at + ttl * 1000),
-    preferred,
-    exclusive: targeting.exclusive === true && preferred.length > 0,
+    why: wordsIn(payload.why, TEXT_CHARS_MAX),
+    expiresAt: momentIn(payload.expires_at),
+    ...targetingIn(payload.targeting),
     rejections: [],
     fulfilments: [],
+    unrelated: [],
     withdrawn: null,
     remarks: [],
     size: SIZE_LEAST + roughSize(payload.params),
   };
 }
 
-const recalledOnes = new WeakSet<Proposal>();
-
-function isRecalled(proposal: Proposal): boolean {
-  return recalledOnes.has(proposal);
+/** Decision 004; anything malformed counts as not given. */
+function targetingIn(value: Json | undefined): Pick<Proposal, "preferred" | "exclusive"> {
+  const { preferred = [], exclusive = false } = objectIn(value);
+  const isName = (item: Json): item is string => typeof item === "string" && item !== "" && item.length <= PARTICIPANT_CHARS_MAX;
+  const isWell = Array.isArray(preferred) && preferred.length <= PREFERRED_MAX && preferred.every(isName) && typeof exclusive === "boolean";
+  return isWell ? { preferred: listIn(preferred).filter(isName), exclusive: exclusive && preferred.length > 0 } : { preferred: [], exclusive: false };
 }
 
 function recalled(listed: Listed): Proposal {
-  const at = momentIn(listed.at) ?? 0;
-  const proposal: Proposal = {
+  return {
     id: listed.id,
     proposer: listed.proposer,
     to: listed.to,
-    method: listed.method ?? "",
-    params: isObject(listed.params) ? listed.params : {},
-    context: null,
-    at,
-    expiresAt: null,
-    preferred: [],
-    exclusive: false,
-    rejections: listed.rejections.map(({ id, by, reason }) => ({ id, by, at, reason: reason ?? null, words: [] })),
-    fulfilments: listed.fulfilments.map(({ id, by }) => ({
-      id, by, at, to: listed.to, edited: null, changes: [], late: false, answer: null,
+    method: listed.method,
+    params: listed.params,
+    context: listed.context,
+    at: momentIn(listed.at) ?? 0,
+    why: listed.why,
+    expiresAt: momentIn(listed.expires_at ?? undefined),
+    preferred: listed.preferred,
+    exclusive: listed.exclusive,
+    rejections: listed.rejections.map((rejection) => ({ ...rejection, at: momentIn(rejection.at) ?? 0 })),
+    fulfilments: listed.fulfilments.map((sent) => ({
+      ...requestListed(sent),
+      edited: sent.edited,
+      changes: sent.differences.map(({ path, old, new: now }) => ({ path: path.replace(/^\$\.?/, ""), old, new: now })),
+      late: sent.late,
+      via: sent.via,
+      answer: answerListed(sent),
     })),
-    withdrawn: listed.withdrawals.slice(0, 1).map(({ id, reason }) => ({ id, at, reason: reason ?? null }))[0] ?? null,
+    unrelated: listed.unrelated.map(requestListed),
+    withdrawn: listed.withdrawn === null ? null : { ...listed.withdrawn, at: momentIn(listed.withdrawn.at) ?? 0 },
     remarks: [],
     size: SIZE_LEAST + roughSize(listed.params),
   };
-  recalledOnes.add(proposal);
-  return proposal;
 }
 
-/** Whom it was sent to counts too, unless the proposal left that open. */
-function changesIn(proposal: Proposal, method: string, envelope: Envelope): Difference[] {
-  const to = envelope.to ?? [];
-  const was: Json = { method: proposal.method, params: proposal.params, to: proposal.to.length > 0 ? proposal.to : to };
-  const is: Json = { method, params: objectIn(envelope.payload?.params), to };
-  return differences(was, is);
+function requestListed({ id, by, at, target, method, params = {} }: ListedFulfilment): NamingRequest {
+  const to = target === null ? [] : typeof target === "string" ? [target] : target;
+  return { id, by, at: momentIn(at) ?? 0, to, method, tool: toolOf({ method, params }) };
+}
+
+function answerListed({ response }: ListedFulfilment): Answer | null {
+  if (response === null) return null;
+  const { id, by, at, result, error } = response;
+  const payload: JsonObject = { ...(result === undefined ? {} : { result }), ...(error === undefined ? {} : { error }) };
+  return { id, by, at: momentIn(at) ?? 0, failed: hasFailed(payload), payload };
+}
+
+/** The method and params of a request or a proposal; null if the payload is malformed. */
+function operationIn(payload: JsonObject | undefined): Operation | null {
+  const { method, params = {} } = payload ?? {};
+  return typeof method === "string" && isObject(params) ? { method, params } : null;
+}
+
+/** Whether the JSON-RPC fields of a payload are well-formed. */
+function isRpc(payload: JsonObject | undefined, of: "request" | "response"): boolean {
+  const { jsonrpc = "2.0", id = 0, error } = payload ?? {};
+  const isId = typeof id === "string" || isInteger(id) || (of === "response" && id === null);
+  const isError = error === undefined || (isObject(error) && isInteger(error.code) && typeof error.message === "string");
+  return jsonrpc === "2.0" && isId && (of === "request" || isError);
+}
+
+function isInteger(value: Json | undefined): boolean {
+  return Number.isInteger(value) || (value !== undefined && /^-?\d+$/.test(exactDigits(value) ?? ""));
+}
+
+function requestOf(request: Operation, { id, from: by, to }: Envelope, at: number): NamingRequest {
+  return { id, by, at, to: [...new Set(to)], method: request.method, tool: toolOf(request) };
+}
+
+/** Whether a request asks for the same method and tool, of participants that the proposal names if it names any. */
+function carriesOut(proposal: Proposal, { to }: NamingRequest, request: Operation): boolean {
+  const isMeant = proposal.to.length === 0 || (to.length > 0 && to.every((who) => proposal.to.includes(who)));
+  return isMeant && request.method === proposal.method && same(operandOf(request), operandOf(proposal));
+}
+
+function operandOf({ method, params }: Operation): Json {
+  const field = own(OPERANDS, method);
+  return field === undefined ? null : (own(params, field) ?? null);
+}
+
+/** If the proposal names no one, naming someone does not change it. */
+function compared(proposal: Proposal, sent: NamingRequest, request: Operation, envelope: Envelope): Fulfilment {
+  const was = { method: proposal.method, params: proposal.params };
+  const changes = differences(was, { method: request.method, params: request.params });
+  const isSameTarget = proposal.to.length === 0 || proposal.to.length === sent.to.length;
+  if (!isSameTarget) changes.unshift({ path: "to", old: proposal.to, new: sent.to });
+  const late = proposal.withdrawn !== null || hasExpired(proposal, sent.at);
+  return { ...sent, edited: changes.length > 0, changes, late, via: wordsIn(envelope.payload?.via, VIA_CHARS_MAX), answer: null };
+}
+
+/** Whether one more entry may be listed and is not listed already. */
+function hasRoom(listed: readonly { id: string; by: string }[], { id, by }: { id: string; by: string }): boolean {
+  if (listed.length >= LISTED_MAX || isListed(listed, id)) return false;
+  return listed.filter((entry) => entry.by === by).length < LISTED_EACH_MAX;
+}
+
+function isListed(listed: readonly { id: string }[], id: string): boolean {
+  return listed.some((entry) => entry.id === id);
+}
+
+/** Text, cut where it is too long; null for anything else and for empty text. */
+function wordsIn(value: Json | undefined, charsMax: number): string | null {
+  const text = textIn(value);
+  return text === null || text === "" ? null : cut(text, charsMax);
 }
 
 function withdraw(proposal: Proposal, envelope: Envelope, at: number): boolean {
-  if (envelope.from !== proposal.proposer || proposal.withdrawn !== null) return false;
-  proposal.withdrawn = { id: envelope.id, at, reason: textIn(envelope.payload?.reason)?.slice(0, WORDS_MAX) ?? null };
+  if (envelope.from !== proposal.proposer || isSettled(proposal)) return false;
+  proposal.withdrawn = { id: envelope.id, at, reason: wordsIn(envelope.payload?.reason, REASON_CHARS_MAX) };
   return true;
 }
 
 function explain(proposal: Proposal, envelope: Envelope): boolean {
-  const about = proposal.rejections.find((said) => envelope.correlation_id?.includes(said.id));
-  const text = textIn(envelope.payload?.text);
-  if (about === undefined || text === null || about.by !== envelope.from || about.words.length >= 8) return false;
-  about.words.push(text.slice(0, WORDS_MAX));
+  const about = proposal.rejections.find(({ id, by }) => envelope.correlation_id?.includes(id) === true && by === envelope.from);
+  const text = chatIn(envelope);
+  if (about === undefined || text === null || about.explanations.length >= LISTED_EACH_MAX) return false;
+  if (isListed(about.explanations, envelope.id)) return false;
+  about.explanations.push({ id: envelope.id, text });
   return true;
 }
 
 function remark(proposal: Proposal, envelope: Envelope): boolean {
-  const text = textIn(envelope.payload?.text);
-  if (text === null || proposal.remarks.length >= SAID_MAX) return false;
-  proposal.remarks.push({ id: envelope.id, by: envelope.from, text: text.slice(0, WORDS_MAX) });
+  const text = chatIn(envelope);
+  if (text === null || !hasRoom(proposal.remarks, { id: envelope.id, by: envelope.from })) return false;
+  proposal.remarks.push({ id: envelope.id, by: envelope.from, text });
   return true;
+}
+
+function chatIn({ payload }: Envelope): string | null {
+  const { text, format = "plain" } = payload ?? {};
+  return typeof text === "string" && (format === "plain" || format === "markdown") ? cut(text, TEXT_CHARS_MAX) : null;
 }

@@ -10,7 +10,7 @@ const READ_MAX = 4_000;
 const RUN_TOGETHER = /passw|passphrase|passcode|secret|token(?!s)|apikey|accesskey|privatekey|credential|seedphrase|recoverycode|onetimecode|kennwort/;
 const WORD = /\b(pin|otp|cvv|cvc|ssn|2fa|mfa|iban)\b/;
 
-/** What it asks for that looks like a secret: names of fields, or "its words" where the message alone does. */
+/** What it asks for that looks like a secret: names of fields, or "in the message" where the message alone does. */
 export function secretsAsked({ message, schema }: { message: string; schema: JsonObject }): string[] {
   const fields = Object.entries(objectIn(schema.properties)).slice(0, FIELDS_MAX);
   const found = fields.filter(([name, written]) => {
@@ -19,7 +19,7 @@ export function secretsAsked({ message, schema }: { message: string; schema: Jso
     return field.format === "password" || said.some((words) => words !== null && isSecret(words));
   });
   if (found.length > 0) return found.map(([name]) => name);
-  return isSecret(message) ? ["its words"] : [];
+  return isSecret(message) ? ["in the message"] : [];
 }
 
 function isSecret(words: string): boolean {

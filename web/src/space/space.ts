@@ -94,15 +94,27 @@ export class Space {
     }
   }
 
-  /** The open proposals that wait for me: I may decide them, they are not mine, and I have not said no. Oldest first. */
-  get waiting(): Proposal[] {
-    return this.proposals.open.filter((proposal) => this.waitsForMe(proposal));
+  /** The open proposals that wait for me: I may decide them, they are not mine, and I have not rejected them. Oldest first. */
+  waiting(now: number): Proposal[] {
+    return this.proposals.open(now).filter((proposal) => this.waitsForMe(proposal, now));
   }
 
-  /** All that waits for me, the oldest first. */
-  get items(): Item[] {
-    return [...this.waiting, ...this.asked].sort((one, other) => one.at - other.at);
+  /** All that waits for me in the order it is listed. */
+  items(now: number): Item[] {
+    return this.inOrder([...this.waiting(now), ...this.asked]);
   }
+
+  /** The oldest first; proposals whose proposer has left come last. */
+  inOrder(items: Item[]): Item[] {
+    const isLast = (item: Item): number => Number(!isAsked(item) && this.hasLeft(item));
+    return items.sort((one, other) => isLast(one) - isLast(other) || one.at - other.at);
+  }
+
+  /** Whether the proposer is no longer connected: nobody waits for the outcome. */
+  hasLeft(proposal: Proposal): boolean {
+    return this.participants.get(proposal.proposer)?.here !== true;
+  }
+
 
   /** The questions that I was asked, and may answer, and nobody has. */
   get asked(): Question[] {
@@ -115,16 +127,16 @@ export class Space {
     return mayDo(this.participants.mine, { kind: "mcp/response", to: [question.asker], payload });
   }
 
-  waitsForMe(proposal: Proposal): boolean {
+  waitsForMe(proposal: Proposal, now: number): boolean {
     const { me } = this;
-    if (!isOpen(proposal) || proposal.proposer === me) return false;
+    if (!isOpen(proposal, now) || proposal.proposer === me) return false;
     if (proposal.exclusive && !proposal.preferred.includes(me)) return false;
     if (proposal.rejections.some((said) => said.by === me)) return false;
     return this.mayReject(proposal) || this.mayApprove(proposal);
   }
 
   mayApprove(proposal: Proposal): boolean {
-    const payload = { jsonrpc: "2.0", id: 0, method: proposal.method, params: proposal.params };
+    const payload = { jsonrpc: "2.0", id: 0, method: proposal.method, params: proposal.params, via: "page" };
     const targets = proposal.to.length > 0 ? [proposal.to] : [...this.participants.all.keys()].map((id) => [id]);
     return targets.some((to) => mayDo(this.participants.mine, { kind: "mcp/request", to, payload }));
   }
@@ -165,12 +177,13 @@ export class Space {
       this.rows.touch(this.rows.of(proposal.id));
     }
     for (const question of this.questions.apply(envelope, at)) this.rows.touch(this.rows.of(question.id));
+    const reasoning = this.reasonings.apply(envelope, at);
     const [space] = envelope.kind.split("/", 1);
     switch (space) {
       case "mcp":
         return this.#exchange(envelope, at);
       case "reasoning":
-        return this.#reasoning(envelope, at);
+        return reasoning === null || reasoning.start.id === envelope.id ? null : (this.rows.of(reasoning.start.id) ?? null);
       case "chat":
         return this.#chat(envelope, at);
       case "stream":
@@ -204,12 +217,6 @@ export class Space {
       }
     }
     return row;
-  }
-
-  #reasoning(envelope: Envelope, at: number): Row | null {
-    const reasoning = this.reasonings.apply(envelope, at);
-    if (reasoning === null || reasoning.start.id === envelope.id) return null;
-    return this.rows.of(reasoning.start.id) ?? null;
   }
 
   #chat(envelope: Envelope, at: number): Row | null {

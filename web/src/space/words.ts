@@ -15,26 +15,26 @@ export interface Said {
 
 const KINDS: [pattern: RegExp, weight: Weight, words: string][] = [
   [/^\*+$/, "all", "Do everything"],
-  [/^chat$/, "talk", "Talk"],
-  [/^chat\/\*$/, "talk", "Acknowledge and cancel chat"],
-  [/^chat\/acknowledge$/, "talk", "Acknowledge chat"],
-  [/^chat\/cancel$/, "talk", "Cancel chat"],
-  [/^reasoning\/(\*|start|thought|conclusion)$/, "talk", "Think aloud"],
-  [/^reasoning\/cancel$/, "control", "Stop others' reasoning"],
+  [/^chat$/, "talk", "Chat"],
+  [/^chat\/\*$/, "talk", "Acknowledge and cancel chats"],
+  [/^chat\/acknowledge$/, "talk", "Acknowledge chats"],
+  [/^chat\/cancel$/, "talk", "Cancel chats"],
+  [/^reasoning\/(\*|start|thought|conclusion)$/, "talk", "Share its reasoning"],
+  [/^reasoning\/cancel$/, "control", "Cancel the reasoning of others"],
   [/^mcp\/\*$/, "act", "Call, propose, approve and reject anything"],
-  [/^mcp\/response$/, "talk", "Answer what it is asked"],
-  [/^mcp\/withdraw$/, "propose", "Take its own proposals back"],
+  [/^mcp\/response$/, "talk", "Respond to requests"],
+  [/^mcp\/withdraw$/, "propose", "Withdraw its own proposals"],
   [/^mcp\/reject$/, "control", "Reject proposals"],
-  [/^capability\/\*$/, "control", "Give and take away what it may do itself"],
-  [/^capability\/grant$/, "control", "Give others what it may do itself"],
-  [/^capability\/revoke$/, "control", "Take away what others may do"],
-  [/^capability\/grant-ack$/, "talk", "Acknowledge what it is given"],
+  [/^capability\/\*$/, "control", "Grant and revoke its own capabilities"],
+  [/^capability\/grant$/, "control", "Grant its own capabilities to others"],
+  [/^capability\/revoke$/, "control", "Revoke capabilities of others"],
+  [/^capability\/grant-ack$/, "talk", "Acknowledge grants"],
   [/^space\/\*$/, "control", "Invite and remove participants"],
   [/^space\/invite$/, "control", "Invite participants"],
   [/^space\/kick$/, "control", "Remove participants"],
-  [/^participant\/\*$/, "control", "Pause, restart and stop others"],
-  [/^participant\/(status|compact-done)$/, "talk", "Say how it is doing"],
-  [/^participant\/request-status$/, "talk", "Ask others how they are doing"],
+  [/^participant\/\*$/, "control", "Pause, restart and shut down others"],
+  [/^participant\/(status|compact-done)$/, "talk", "Report its status"],
+  [/^participant\/request-status$/, "talk", "Request the status of others"],
   [/^participant\/(\w+)$/, "control", "Control others: $1"],
   [/^stream\/(\*|request)$/, "talk", "Send data in streams"],
   [/^stream\/close$/, "talk", "Close its streams"],
@@ -42,9 +42,9 @@ const KINDS: [pattern: RegExp, weight: Weight, words: string][] = [
 
 const METHODS: Record<string, [any: string, named: string]> = {
   "tools/call": ["any tool", "the tool"],
-  "tools/list": ["the lists of tools", "the list of tools"],
+  "tools/list": ["tool lists", "the tool list"],
   "resources/read": ["any resource", "the resource"],
-  "resources/list": ["the lists of resources", "the list of resources"],
+  "resources/list": ["resource lists", "the resource list"],
   "prompts/get": ["any prompt", "the prompt"],
 };
 
@@ -63,9 +63,9 @@ export function inWords(capabilities: JsonObject[]): Said[] {
 export function sayOne(capability: JsonObject): Said {
   const kind = said(capability.kind);
   const limits: string[] = [];
-  if (capability.to !== undefined) limits.push(`only of ${said(capability.to)}`);
+  if (capability.to !== undefined) limits.push(`only on ${said(capability.to)}`);
   const exceptions = Array.isArray(capability.except) ? capability.except.filter(isObject) : [];
-  for (const exception of exceptions) limits.push(`not: ${sayOne(exception).words.toLowerCase()}`);
+  for (const exception of exceptions) limits.push(`except: ${sayOne(exception).words.toLowerCase()}`);
   if (kind === "mcp/request" || kind === "mcp/proposal") return operation(kind, capability, limits);
   for (const [pattern, weight, words] of KINDS) {
     const found = pattern.exec(kind);
@@ -80,8 +80,8 @@ function operation(kind: string, capability: JsonObject, limits: string[]): Said
   const weight: Weight = kind === "mcp/request" ? "act" : "propose";
   const verb = kind === "mcp/request" ? "Use" : "Propose";
   const method = payload.method === undefined ? null : said(payload.method);
-  if (method === null) return { weight, words: `${verb} anything of anyone`, limits: withPayload(capability, limits) };
-  if (method.startsWith("notifications/")) return { weight: "talk", words: `Tell news (${method})`, limits };
+  if (method === null) return { weight, words: `${verb} anything on anyone`, limits: withPayload(capability, limits) };
+  if (method.startsWith("notifications/")) return { weight: "talk", words: `Send notifications (${method})`, limits };
   const [any, named] = own(METHODS, method) ?? [method, method];
   const name = params.name ?? params.uri ?? params.ref;
   for (const [key, value] of Object.entries(params)) {

@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from mew.bridge.marks import CHANGED
-from mew.client.proposals.digest import NotCanonical, canonical
+from mew.proposals.digest import NotCanonical, canonical
 from mew.protocol.json import encode_json
 from mew.protocol.visible import named
 
-__all__ = ["Pins"]
+__all__ = ["Pins", "digest_of", "replace_file"]
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Pins:
                 encode_json(msgspec.to_builtins(_File(tools=self._tools))), indent=1
             )
             try:
-                await asyncio.to_thread(_replace, self._path, written)
+                await asyncio.to_thread(replace_file, self._path, written)
             except OSError as error:
                 _log.warning("%s: the tools as first seen cannot be kept: %s", self._path, error.strerror)
 
@@ -107,8 +107,8 @@ class Pins:
         name = tool.get("name")
         if not isinstance(name, str):
             return None, False
-        fields = {field: _digest(value) for field, value in tool.items() if field not in _APART}
-        whole = _digest(fields)
+        fields = {field: digest_of(value) for field, value in tool.items() if field not in _APART}
+        whole = digest_of(fields)
         pin = self._tools.get(name)
         if pin is None:
             return None, self._pin(name, fields, whole)
@@ -146,7 +146,8 @@ def _told(fields: list[str]) -> list[str]:
     return [field[:_FIELD_CHARS_MAX] for field in first[:_FIELDS_MAX]]
 
 
-def _digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
+    """SHA-256 of the canonical JSON of a value, or of its JSON where it has no canonical form."""
     try:
         written = canonical(value)
     except NotCanonical:
@@ -154,7 +155,12 @@ def _digest(value: Any) -> str:
     return sha256(written).hexdigest()
 
 
-def _replace(path: Path, written: bytes) -> None:
+def replace_file(path: Path, written: bytes) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        OSError: the disk does not take it; what was there before still is.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:

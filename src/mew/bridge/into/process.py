@@ -22,6 +22,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from mew.protocol.visible import visible
 
+from .confinement import confined
 from .settings import Command, is_ours
 
 __all__ = ["Tell", "open_process"]
@@ -214,10 +215,10 @@ async def open_process(command: Command, tell: Tell) -> AsyncIterator[ServerProc
         ValueError: a NUL in the command.
     """
     loop = asyncio.get_running_loop()
+    words = [command.program, *command.arguments]
     transport, protocol = await loop.subprocess_exec(
         _Protocol,
-        command.program,
-        *command.arguments,
+        *(confined(words, command.hidden) if command.hidden else words),
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,

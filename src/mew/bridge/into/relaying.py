@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Final
 
 from mew.client.errors import MewError
-from mew.gateway.rate import Bucket
+from mew.gateway.room.rate_limit import RateLimiter
 
 __all__ = ["Relay"]
 
@@ -31,7 +31,7 @@ class Relay:
         self._waiting: deque[_Waiting] = deque()
         self._by_key: dict[Hashable, deque[_Waiting]] = {}
         self._filled = asyncio.Event()
-        self._bucket = Bucket(_PER_SECOND, _BURST)
+        self._limiter = RateLimiter(_PER_SECOND, _BURST)
         self._dropped = 0
 
     def put(self, key: Hashable, telling: Telling, *, most: int = 1) -> None:
@@ -78,10 +78,10 @@ class Relay:
             self._dropped = 0
 
     async def _pace(self) -> None:
-        wait_s = self._bucket.take(asyncio.get_running_loop().time())
-        if wait_s:
-            await asyncio.sleep(wait_s)
-            self._bucket.take(asyncio.get_running_loop().time())
+        loop = asyncio.get_running_loop()
+        if not self._limiter.take(loop.time()):
+            await asyncio.sleep(self._limiter.wait_s)
+            self._limiter.take(loop.time())
 
     def _done(self, waiting: "_Waiting") -> None:
         waiting.told.set()

@@ -26,6 +26,8 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Beside the few variables that every program needs; nothing else of ours passes."""
     directory: Path | None = None
+    hidden: Sequence[Path] = ()
+    """Folders and files that the server and all it starts cannot see; empty: it is not confined."""
 
 
 @dataclass(frozen=True, kw_only=True)

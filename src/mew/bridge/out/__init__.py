@@ -5,7 +5,7 @@
 
 - `serving`                    runs it, over `stdio` or `web`;  `secret`  what hosts need to come in;  `settings`
 - `server`                     each request of a host, answered;  `host_request`  one of them;  `answers`  what is said
-- `offers`, `permits`          what hosts may use;  `inquiry`, `listings`  where that is known from
+- `offers`, `permits`, `trust` what hosts may use;  `inquiry`, `listings`  where that is known from
 - `names`, `uris`, `showing`   what hosts call it, and are shown of it;  `params`  what passes on the way
 - `calling`, `calls`           a call, made or proposed, and all of them;  `notes`, `questions`  what happens meanwhile
 - `waiting`, `outcomes`        how long a host waits, and every end it can be told;  `presence`  who may be gone before

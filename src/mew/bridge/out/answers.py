@@ -1,14 +1,17 @@
 """What a host is answered: lists of what there is, and what came of using it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final
 
 from mew.client.client import Client
 from mew.client.errors import MewError, RpcError
-from mew.protocol.differences import same
+from mew.proposals.differences import same
 from mew.protocol.kinds import Kind
-from mew.protocol.visible import visible
+from mew.protocol.visible import named, visible
 
 from .calling import Calling
 from .calls import Calls
@@ -30,6 +33,7 @@ _PAGE_SIZE: Final = 1_000
 _INVALID_PARAMS: Final = -32602
 _NOT_FOUND: Final = -32002
 _COMPLETE_S: Final = 10.0
+_REMIND_S: Final = 5.0
 _NOTHING_TO_ADD: Final[dict[str, Any]] = {"completion": {"values": []}}
 _LOST: Final = (
     "what this call was is no longer known: it was made before a restart, and may have been carried out"
@@ -109,8 +113,8 @@ class Answers:
     async def _use(
         self, host: HostRequest, what: What, name: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
-        if self._offers.find(what, name) is None:
-            await self._offers.settled()  # it may know from an earlier time what is not listed yet
+        if self._offers.find(what, name) is None:  # it may know from an earlier time what is not listed yet
+            await self._wait_for_start(host)
         meant = self._offers.meant(what, name)
         if meant is None:
             raise self._unknown(what, name)
@@ -144,22 +148,38 @@ class Answers:
                 self._calls.forget(call)
         return self._offers.uris.result(participant, result)
 
+    async def _wait_for_start(self, host: HostRequest) -> None:
+        """Wait for those who are here, or for the only one, whose server may be starting: then tell the host so."""
+        only, loop = self._settings.only, asyncio.get_running_loop()
+        if only is None or only in self._me.participants:
+            await self._offers.settled()
+            return
+        begun_s = loop.time()
+        while (waited_s := loop.time() - begun_s) < self._settings.start_s:
+            await host.progress(None, message=f"waiting for {named(only)} to start ({waited_s:.0f} s)")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_REMIND_S, self._settings.start_s - waited_s)):
+                    await self._offers.answered(only)
+                    return
+
     async def _begin(
         self, host: HostRequest, what: What, name: str, operation: Operation, asked: dict[str, Any]
     ) -> Calling:
         participant = operation.origin.participant
         payload = {"jsonrpc": "2.0", "id": 0, "method": operation.method, "params": asked}
+        offer = self._offers.find(what, name)
+        is_trusted = what is not What.TOOLS or self._offers.trusts(offer)
         if (
             what is not What.RESOURCES  # of which a template stands for any number
             and operation.is_listed is False
-            and not self._me.can_send(Kind.MCP_REQUEST, payload, to=participant)
+            and not (is_trusted and self._me.can_send(Kind.MCP_REQUEST, payload, to=participant))
         ):
             raise self._unknown(what, name)  # nobody should have to approve what is not there
-        offer = self._offers.find(what, name)
         schema = offer.item.get("inputSchema") if offer is not None and what is What.TOOLS else None
         if host.news.level is not None:
             self._logs.want((participant,), host.news.level)
-        return await self._calls.begin(operation, asked, host.news, schema=schema)
+        approved = None if is_trusted else partial(self._offers.approve, offer)
+        return await self._calls.begin(operation, asked, host.news, schema=schema, approved=approved)
 
     async def _again(self, state: State | None, operation: Operation, asked: dict[str, Any]) -> Calling:
         """The call that a host asks for again.

@@ -5,18 +5,20 @@ It goes on by itself, to its `end`: who waits for it may give up, come back, or 
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final
 from weakref import WeakSet
 
 from mew.client.client import Client
 from mew.client.errors import Absent, AlreadyDecided, MewError, Refused, Unanswered
 from mew.client.mcp.requests import lacking
-from mew.client.mcp.validation import check
-from mew.client.proposals.decided import ProposalStatus
+from mew.client.mcp.validation import InvalidArguments, check_call
 from mew.client.proposals.outcomes import Outcome, TimedOut
 from mew.client.proposals.proposal import Proposal
 from mew.client.proposals.stages import Stage
+from mew.proposals.record import ProposalStatus
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named
@@ -31,6 +33,7 @@ from .settings import Settings
 __all__ = ["Calling"]
 
 _NO_NEWS: Final = News()
+_APPROVED: Final = (ProposalStatus.APPROVED, ProposalStatus.FULFILLED, ProposalStatus.FAILED)
 _BACK_S: Final = 15.0
 _WITHDRAW_S: Final = 10.0
 _ACCEPT_S: Final = 5.0
@@ -65,11 +68,17 @@ class Calling:
         self._proposal: Proposal | None = None
         self._task: asyncio.Task[None] | None = None
         self._approved = asyncio.Event()
+        self._on_approved: Callable[[], None] | None = None
 
     @property
     def handle(self) -> str | None:
         """The id of its proposal; None where it is simply made."""
         return None if self._proposal is None else self._proposal.id
+
+    @property
+    def status(self) -> ProposalStatus | None:
+        """Where its proposal stands; None where it is simply made."""
+        return None if self._proposal is None else self._proposal.record.status(datetime.now(UTC))
 
     @property
     def stands(self) -> str:
@@ -95,19 +104,23 @@ class Calling:
         """Whether somebody approved it, and no answer came yet."""
         return self.end is None and self._approved.is_set()
 
-    async def begin(self, *, schema: Any = None, news: News = _NO_NEWS) -> None:
+    async def begin(
+        self, *, schema: Any = None, news: News = _NO_NEWS, approved: Callable[[], None] | None = None
+    ) -> None:
         """Send it; `schema` is of its arguments, where it is a tool of which that is known.
 
-        What is to be proposed is checked against it first: no person should have to approve what cannot work.
+        With `approved` it is proposed even where it could be requested; that is called when somebody has approved it.
+
+        What is to be proposed is checked against it first: a reviewer sees what does not fit.
 
         Raises:
-            InvalidArguments: the schema does not allow them; nothing was sent.
             Absent: the participant is not here.
             Refused: we may neither request nor propose it, or the gateway said no.
             MewError: it could not be proposed in time.
             Disconnected: the connection ended for good.
         """
-        if self._may_request():
+        self._on_approved = approved
+        if approved is None and self._may_request():
             self._task = self._me.connection.spawn(self._request(news))
         else:
             await self._propose(schema, news)
@@ -221,7 +234,6 @@ class Calling:
             raise lacking(Kind.MCP_REQUEST, payload, instead=Kind.MCP_PROPOSAL)
         if whose not in self._me.participants:
             raise Absent(f"nobody called {whose!r} is in the space")
-        check(self.params.get("arguments", {}), schema)
         within_s = max(self._settings.wait_s, _ACCEPT_S)
         try:
             async with asyncio.timeout(within_s):
@@ -229,7 +241,8 @@ class Calling:
                     operation.method,
                     with_news(self.params, news, proposed=True),
                     target=whose,
-                    timeout_s=self._settings.open_s,
+                    why=_mark(self.params, schema),
+                    expires_in=self._settings.open_s,
                 )
         except TimeoutError:
             raise MewError(f"it could not be proposed within {within_s:g} s: {self.stands}") from None
@@ -241,6 +254,8 @@ class Calling:
             telling = tasks.create_task(self._tell_stages(proposal))
             end = await unless(self._lost(), _outcome(proposal), otherwise=None)
             telling.cancel()
+        if proposal.stage.status in _APPROVED and self._on_approved is not None:
+            self._on_approved()
         self._finish(TimedOut(approved_by=proposal.stage.by) if end is None else end)
 
     async def _lost(self) -> None:
@@ -285,3 +300,12 @@ async def _outcome(proposal: Proposal) -> Outcome | MewError | None:
         return await proposal
     except MewError as error:
         return error
+
+
+def _mark(params: dict[str, Any], schema: Any) -> str | None:
+    """What a reviewer should know: servers take more than their schemas say, but these arguments may not work."""
+    try:
+        check_call(params.get("arguments", {}), schema)
+    except InvalidArguments as error:
+        return f"The arguments do not fit the tool's schema: {error}"
+    return None

@@ -1,5 +1,6 @@
 """The calls under way: whom what comes from the space belongs to, and which one a host asks for again."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, Self
@@ -8,9 +9,9 @@ from msgspec import UNSET
 
 from mew.client.client import Client
 from mew.client.errors import MewError
-from mew.client.proposals.decided import names_in
 from mew.client.proposals.proposal import Proposal
-from mew.protocol.differences import same
+from mew.proposals.differences import same
+from mew.proposals.record import names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpProposal, McpRequest
 
@@ -48,9 +49,15 @@ class Calls:
         self._me.connection.unlisten(self._listen)
 
     async def begin(
-        self, operation: Operation, params: dict[str, Any], news: News, *, schema: Any = None
+        self,
+        operation: Operation,
+        params: dict[str, Any],
+        news: News,
+        *,
+        schema: Any = None,
+        approved: Callable[[], None] | None = None,
     ) -> Calling:
-        """A new call, under way.
+        """A new call, under way; `schema` and `approved` as `Calling.begin` has them.
 
         Raises:
             MewError: as `Calling.begin`.
@@ -61,7 +68,7 @@ class Calls:
         self._unseen = [known for known in self._unseen if known.end is None and known.handle is None]
         self._unseen.append(call)
         try:
-            await call.begin(schema=schema, news=news)
+            await call.begin(schema=schema, news=news, approved=approved)
         except BaseException:
             # Or a later call of the same kind would be taken for it.
             self._unseen = [known for known in self._unseen if known is not call]
@@ -101,7 +108,7 @@ class Calls:
         Others may have rejected it meanwhile, or its time may be over: then it is withdrawn, so that nobody approves
         what nobody waits for.
         """
-        for record in self._me.book.open:
+        for record in self._me.book.open(datetime.now(UTC)):
             if record.proposer == self._me.id and record.id not in self._calls:
                 age_s = (datetime.now(UTC) - record.created).total_seconds()
                 left_s = max(_LEAST_S, self._settings.open_s - age_s)
@@ -142,7 +149,7 @@ class Calls:
         if not isinstance(request, McpRequest):
             return
         params = {} if request.params is UNSET else request.params
-        if request.id is not UNSET:
+        if not request.is_notification:
             if envelope.correlation_id:
                 self._approved(envelope, request.method)
             if envelope.sender == self._me.id:

@@ -98,6 +98,12 @@ class Inquiry:
         except TimeoutError:
             return
 
+    async def answered(self, participant: str) -> None:
+        """Return when the participant is here and has said what it offers, or has left that unanswered."""
+        while (asked := self._asked.get(participant)) is None or asked.is_busy:
+            self._moved.clear()
+            await self._moved.wait()
+
     @property
     def participants(self) -> tuple[str, ...]:
         """Those who may offer something, by name."""

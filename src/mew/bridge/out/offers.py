@@ -5,20 +5,27 @@ Filtered to what our capabilities allow or let us propose: what some arguments c
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mew.bridge.marks import CHANGED
 from mew.client.client import Client
+from mew.client.mcp.tool_names import exposed_name, split_exposed_name
 
 from .inquiry import Inquiry
 from .listings import What
-from .names import exposed, unfolded
 from .permits import Permit
 from .settings import Settings
 from .showing import Origin, shown
 from .uris import Uris
 
 __all__ = ["Offer", "Offers"]
+
+
+_WITHOUT_TRUST: Final = {
+    **{permit: permit for permit in Permit},
+    Permit.DIRECT: Permit.PROPOSED,
+    Permit.MIXED: Permit.PROPOSED,
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Offers:
         self.uris = Uris(settings.only)
         self._me = me
         self._only = settings.only
+        self._trust = settings.trust
         self._changed = changed
         self._reserved = frozenset(reserved)
         self._inquiry = Inquiry(me, settings.only, self._update)
@@ -55,6 +63,10 @@ class Offers:
     async def settled(self) -> None:
         """Return when those who are here have said what they offer, or have had the time to."""
         await self._inquiry.settled()
+
+    async def answered(self, participant: str) -> None:
+        """Return when the participant is here and has said what it offers, or has left that unanswered."""
+        await self._inquiry.answered(participant)
 
     @property
     def participants(self) -> tuple[str, ...]:
@@ -75,14 +87,25 @@ class Offers:
             return offer.participant, offer.name
         if what in (What.RESOURCES, What.TEMPLATES):
             return self.uris.inward(name, self.participants)
-        return (self._only, name) if self._only is not None else unfolded(name)
+        return (self._only, name) if self._only is not None else split_exposed_name(name)
 
     def lists(self, what: What, participant: str, name: str) -> bool | None:
         """Whether the participant lists something of this name, be it shown or not; None where it has not said."""
         said = self._inquiry.said(participant, what)
         return None if said is None else any(item[what.key] == name for item in said)
 
+    def trusts(self, offer: Offer | None) -> bool:
+        """Whether a tool may be called without approval, as far as our capabilities allow it."""
+        return self._trust is None or (offer is not None and self._trust.trusts(offer.item))
+
+    def approve(self, offer: Offer | None) -> None:
+        """Trust a tool that somebody has approved, as it was when it was offered."""
+        if self._trust is not None and offer is not None and self._trust.approve(offer.item):
+            self._me.connection.spawn(self._trust.save())
+            self._update()
+
     def _update(self) -> None:
+        self._see_tools()
         for what in What:
             before = [offer.shown for offer in self._offers[what].values()]
             self._offers[what] = {}
@@ -92,9 +115,17 @@ class Offers:
             if [offer.shown for offer in self._offers[what].values()] != before:
                 self._changed(what)
 
+    def _see_tools(self) -> None:
+        if self._trust is not None and self._only is not None:
+            said = self._inquiry.said(self._only, What.TOOLS)
+            if said is not None and self._trust.see(said):
+                self._me.connection.spawn(self._trust.save())
+
     def _add(self, what: What, participant: str, item: dict[str, Any]) -> None:
         name = item[what.key]
         allowed = self._inquiry.permits.of(participant, what.use, name)
+        if what is What.TOOLS and self._trust is not None and not self._trust.trusts(item):
+            allowed = _WITHOUT_TRUST[allowed]
         outward = self._outward(what, participant, name)
         if allowed is Permit.NONE or outward in self._offers[what]:
             return
@@ -118,7 +149,7 @@ class Offers:
             return self.uris.outward(participant, name)
         if self._only is not None and not (what is What.TOOLS and name in self._reserved):
             return name
-        return exposed(participant, name)
+        return exposed_name(participant, name)
 
     def _change(self, what: What, participant: str, item: dict[str, Any]) -> str | None:
         """In what it is not as first seen: as its participant says, or as we saw it."""

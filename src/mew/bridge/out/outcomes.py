@@ -12,9 +12,8 @@ from msgspec import UNSET
 
 from mew.bridge.marks import unmarked_fields
 from mew.client.errors import Absent, Disconnected, MewError, Refused, RpcError, StreamBroken, Unanswered
-from mew.client.mcp.validation import InvalidArguments
 from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, TimedOut, Withdrawn
-from mew.protocol.differences import Difference
+from mew.proposals.differences import Difference
 from mew.protocol.kinds import JsonRpcError
 from mew.protocol.visible import literal, named, visible
 
@@ -99,7 +98,7 @@ def completed(origin: Origin, result: dict[str, Any], **marks: Any) -> dict[str,
 
 def _approved(operation: Operation, result: dict[str, Any], outcome: Fulfilled) -> dict[str, Any]:
     """A result that somebody approved: who, and what they changed."""
-    marks: dict[str, Any] = {_APPROVAL: {"by": outcome.by, "request": outcome.request_id}}
+    marks: dict[str, Any] = {_APPROVAL: {"by": outcome.by, "via": outcome.via, "request": outcome.request_id}}
     if outcome.edited:
         marks[_EDITED] = {"by": outcome.by, "changes": [_change(one) for one in outcome.differences]}
         if operation.is_tool and isinstance(result.get("content"), list):
@@ -125,7 +124,12 @@ def _ended(operation: Operation, outcome: Outcome) -> dict[str, Any]:
             )
         case Rejected():
             return _without(
-                operation, Why.REJECTED, _rejection(outcome), by=outcome.by, reason=outcome.reason
+                operation,
+                Why.REJECTED,
+                _rejection(outcome),
+                by=outcome.by,
+                reason=outcome.reason,
+                message=outcome.message,
             )
         case Withdrawn(reason=reason):
             text = "The proposal of this call was withdrawn" + (f": {visible(reason)}." if reason else ".")
@@ -150,9 +154,6 @@ def failed(operation: Operation, error: MewError, approved: Fulfilled | None = N
     match error:
         case RpcError():
             return _rpc_error(operation, error, approved)
-        case InvalidArguments():
-            text = f"The arguments are not what the schema of this tool asks for: {error}. Nothing was sent."
-            return _without(operation, Why.SCHEMA_MISMATCH, text)
         case Absent():
             return _without(operation, Why.ABSENT, f"{whose} is not in the space now. Nothing was done.")
         case Unanswered():
@@ -227,14 +228,13 @@ def _without(operation: Operation, why: str, text: str, **more: str | None) -> d
 
 def _rejection(outcome: Rejected) -> str:
     reason = f" ({visible(outcome.reason)})" if outcome.reason else ""
-    said = [
-        visible(explanation.text, _TEXT_CHARS_MAX)
-        for rejection in outcome.rejections
-        if rejection.by == outcome.by
-        for explanation in rejection.explanations
-    ]
-    text = f"{named(outcome.by)} rejected this call{reason}"
-    return f"{text}{': ' + ' '.join(said) if said else ''}. It was not carried out."
+    words = f": {visible(outcome.message, _TEXT_CHARS_MAX)}" if outcome.message else ""
+    return f"{named(outcome.by)} rejected this call{reason}{words}{_stop(words)} It was not carried out."
+
+
+def _stop(text: str) -> str:
+    """What ends a sentence that may have ended by itself."""
+    return "" if text.endswith((".", "!", "?", "…")) else "."
 
 
 def _edits(approved: Fulfilled) -> str:

@@ -1,13 +1,13 @@
 """What our own tools answer: who is in the space, what is open there, what became of a call."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from mew.client.client import Client
 from mew.client.errors import RpcError
-from mew.client.proposals.decided import ProposalStatus
 from mew.client.proposals.outcomes import Fulfilled, Rejected, TimedOut, Withdrawn
-from mew.client.proposals.record import ProposalRecord
+from mew.proposals.record import ProposalRecord
 
 from .calling import Calling
 from .outcomes import End, told
@@ -23,15 +23,14 @@ def participants_told(me: Client, offered: Callable[[str], dict[str, int]]) -> d
 
 def proposals_told(me: Client) -> dict[str, Any]:
     """What waits for a decision, oldest first."""
-    return {"proposals": [_proposal(me, record) for record in me.book.open]}
+    return {"proposals": [_proposal(me, record) for record in me.book.open(datetime.now(UTC))]}
 
 
 def outcome_told(call: Calling, handle: str, end: End | None) -> dict[str, Any]:
     """What became of a call, with the content that the call itself would have been answered with."""
     if end is None:
         stands = call.stands
-        status = ProposalStatus.APPROVED if call.is_running else ProposalStatus.OPEN
-        waits = {"handle": handle, "status": status.value, "told": stands}
+        waits = {"handle": handle, "status": call.status, "told": stands}
         return {
             "content": [{"type": "text", "text": f"No result yet: {stands}."}],
             "structuredContent": waits,
@@ -44,7 +43,12 @@ def outcome_told(call: Calling, handle: str, end: End | None) -> dict[str, Any]:
             "isError": True,
             "_meta": error.data or {},
         }
-    value: dict[str, Any] = {"handle": handle, "status": _status(end).value, "told": _sentence(end)}
+    value: dict[str, Any] = {
+        "handle": handle,
+        "status": call.status,
+        "outcome": _outcome(end),
+        "told": _sentence(end),
+    }
     if isinstance(end, Fulfilled | Rejected):
         value["by"] = end.by
     if isinstance(end, Fulfilled) and isinstance(end.result, dict):
@@ -61,22 +65,27 @@ def _proposal(me: Client, record: ProposalRecord) -> dict[str, Any]:
         "method": record.method,
         "params": record.params,
         "since": record.created.isoformat(),
-        "rejected_by": [rejection.by for rejection in record.rejections],
+        "why": record.why,
+        "expires_at": None if record.expires_at is None else record.expires_at.isoformat(),
+        "rejections": [
+            {"by": rejection.by, "reason": rejection.reason, "message": rejection.words}
+            for rejection in record.rejections
+        ],
     }
 
 
-def _status(end: End) -> ProposalStatus:
+def _outcome(end: End) -> str:
     match end:
         case Rejected():
-            return ProposalStatus.REJECTED
+            return "rejected"
         case Withdrawn():
-            return ProposalStatus.WITHDRAWN
+            return "withdrawn"
         case TimedOut():
-            return ProposalStatus.TIMED_OUT
+            return "timed_out"
         case Fulfilled() if not end.failed:
-            return ProposalStatus.FULFILLED
+            return "answered"
         case _:
-            return ProposalStatus.FAILED
+            return "failed"
 
 
 def _sentence(end: End) -> str:

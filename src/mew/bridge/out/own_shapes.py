@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mew.proposals.record import ProposalStatus
+
 __all__ = ["SHAPES"]
 
 _TEXT: Final = {"type": "string"}
@@ -117,7 +119,12 @@ SHAPES: Final[dict[str, Shape]] = {
         gives={
             "handle": _TEXT,
             "status": {
-                "enum": ["open", "approved", "fulfilled", "failed", "rejected", "withdrawn", "timed_out"]
+                "enum": [status.value for status in ProposalStatus],
+                "description": "Where the proposal stands.",
+            },
+            "outcome": {
+                "enum": ["answered", "failed", "rejected", "withdrawn", "timed_out"],
+                "description": "How the call ended, once it has.",
             },
             "by": {"type": "string", "description": "Who approved or rejected it."},
             "told": {"type": "string"},

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from mew.client.proposals.record import PROPOSED_TOKEN
+from mew.proposals.preview import PROPOSED_TOKEN
 
 __all__ = ["News", "finished", "inward", "is_json", "with_news"]
 

@@ -28,7 +28,7 @@ class Question:
         self.about = envelope.correlation_id
         self.method = request.method
         self.params: dict[str, Any] = {} if request.params is UNSET else request.params
-        self._request_id = request.id
+        self._request = request
         self._me = me
         self._is_open = True
         self._dropped = asyncio.Event()
@@ -36,7 +36,7 @@ class Question:
     def is_known_as(self, request_id: Any) -> bool:
         """Whether its asker knows it by this, to take it back."""
         is_id = isinstance(request_id, str | int) and not isinstance(request_id, bool)
-        return is_id and request_id in (self._request_id, self.key)
+        return is_id and request_id in (self._request.id, self.key)
 
     async def answer(self, result: dict[str, Any]) -> None:
         await self._respond({"result": result})
@@ -65,7 +65,7 @@ class Question:
         if not self._is_open:
             return
         self._is_open = False
-        payload = {"jsonrpc": "2.0", "id": self._request_id, **said}
+        payload = self._request.response(said)
         try:
             await self._me.send(Kind.MCP_RESPONSE, payload, to=self.asker, correlation_id=self.key)
         except MewError:

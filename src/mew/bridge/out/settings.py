@@ -1,6 +1,10 @@
 """PURE. How a space is shown to hosts."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it reads and writes a file
+    from .trust import ToolTrust
 
 __all__ = ["Settings"]
 
@@ -11,7 +15,8 @@ class Settings:
     and to ask what became of a proposal; with `only`, these alone.
 
     `wait_s` is how long a host waits for an approval before it is told to ask again, `open_s` how long a proposal
-    stays open, `call_s` how long a tool may run. `approver` is who approves where nobody who may is in the space.
+    stays open, `call_s` how long a tool may run, `start_s` how long a call waits for `only` to join. `approver` is who
+    approves if nobody in the space may.
     """
 
     only: str | None = None
@@ -19,7 +24,10 @@ class Settings:
     wait_s: float = 50.0
     open_s: float = 3_600.0
     call_s: float = 3_600.0
+    start_s: float = 120.0
     approver: str = "somebody who may; nobody here may now"
+    trust: "ToolTrust | None" = None
+    """Which tools may be called without approval as far as our capabilities allow; None: all."""
 
     @property
     def takes_part(self) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from mew.protocol.envelope import is_participant_id
+from mew.protocol.envelope import is_participant_id, similar_id
 
 __all__ = ["HOST", "YOU", "command_digest", "name_of", "participant_name"]
 
@@ -52,7 +52,8 @@ def participant_name(text: str) -> str:
     name = _FOREIGN.sub("-", text)[:_LENGTH_MAX].strip("-._").lower()
     if not is_participant_id(name):
         return _ANY
-    return f"{name}-{_ANY}" if name in _TAKEN else name
+    is_taken = name in _TAKEN or similar_id(name, _TAKEN) is not None
+    return f"{name}-{_ANY}" if is_taken else name
 
 
 def command_digest(command: Sequence[str]) -> str:

@@ -7,9 +7,10 @@ from typing import Final
 from mew.gateway.beacon import whereabouts
 from mew.protocol.envelope import is_participant_id
 
-__all__ = ["running_wraps", "wrap_file"]
+__all__ = ["running_wraps", "user_state_folder", "wrap_file"]
 
 _FILE: Final = "space.yaml"
+_WRAPS: Final = "wrap"
 
 
 def wrap_file(name: str, environ: Mapping[str, str]) -> Path:
@@ -20,25 +21,29 @@ def wrap_file(name: str, environ: Mapping[str, str]) -> Path:
     """
     if not is_participant_id(name):
         raise ValueError(f"{name!r} is no name of a wrapped server")
-    return _wraps_folder(environ) / name / _FILE
+    return user_state_folder(environ) / _WRAPS / name / _FILE
 
 
 def running_wraps(environ: Mapping[str, str]) -> list[str]:
     """The names of the servers that are wrapped at this moment, in order."""
     try:
-        found = sorted(_wraps_folder(environ).glob(f"*/{_FILE}"))
+        found = sorted((user_state_folder(environ) / _WRAPS).glob(f"*/{_FILE}"))
     except (OSError, ValueError):
         return []
     return [file.parent.name for file in found if whereabouts(file) is not None]
 
 
-def _wraps_folder(environ: Mapping[str, str]) -> Path:
-    """The folder with a folder for each wrapped server; it may not be there yet."""
+def user_state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder for what this user's wrapped servers leave; it may not be there yet.
+
+    Raises:
+        ValueError: the system does not say where this user's home is.
+    """
     for name, below in (("XDG_STATE_HOME", "mew"), ("LOCALAPPDATA", "mew/state")):
         if (said := environ.get(name)) and Path(said).is_absolute():
-            return Path(said, below, "wrap")
+            return Path(said, below)
     try:
         home = Path(environ.get("HOME") or Path.home())
     except RuntimeError as error:
         raise ValueError("where is your home? set HOME or XDG_STATE_HOME") from error
-    return home / ".local" / "state" / "mew" / "wrap"
+    return home / ".local" / "state" / "mew"

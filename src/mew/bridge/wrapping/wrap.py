@@ -11,6 +11,7 @@ from mew.bridge.into.bridge import Bridge
 from mew.bridge.into.settings import ServerSettings
 from mew.bridge.out import Settings, serve_http, serve_stdio
 from mew.bridge.out.secret import secret_in
+from mew.bridge.out.trust import ToolTrust
 from mew.client.client import Client
 from mew.client.connecting import connect
 from mew.gateway.beacon import announced
@@ -66,18 +67,29 @@ async def wrap(
 
         where = Wrapped(space, gateway.url, file)
         host = await stack.enter_async_context(member(HOST))
-        await _until_one_ends(bridged(), _served(host, wrapping, where, ready))
+        trust = await _trust(config, wrapping)
+        await _until_one_ends(bridged(), _served(host, wrapping, where, trust, ready))
 
 
 def _pins(config: Config, wrapping: Wrapping) -> Path | None:
     return None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.json"
 
 
-async def _served(host: Client, wrapping: Wrapping, where: Wrapped, ready: Callable[[Wrapped], None]) -> None:
+async def _trust(config: Config, wrapping: Wrapping) -> ToolTrust:
+    path = None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.allowed.json"
+    trust = ToolTrust(wrapping.allowed.tools, path)
+    await asyncio.to_thread(trust.load)
+    return trust
+
+
+async def _served(
+    host: Client, wrapping: Wrapping, where: Wrapped, trust: ToolTrust, ready: Callable[[Wrapped], None]
+) -> None:
     settings = Settings(
         only=wrapping.name,
         wait_s=wrapping.wait_s,
         open_s=wrapping.open_s,
+        trust=trust,
         approver=f"the user, who sees it with 'mew proposals --wrapped {where.name}'",
     )
     if wrapping.http is None:

@@ -33,10 +33,9 @@ TEMPLATES: Final = {
         {"space.yaml": "files/space.yaml", **_AGENT},
     ),
     "reviewers": Template(
-        "two people, an agent they do not trust yet, and an orchestrator that learns from their decisions",
+        "two people, an agent they do not trust yet, and an autopilot that learns from their decisions",
         {
             "space.yaml": "reviewers/space.yaml",
-            "orchestrator.py": "reviewers/orchestrator.py",
             **_AGENT,
         },
     ),

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from mew.cli.short_ids import short
 from mew.cli.where import Failed
 from mew.client.client import Client
 from mew.client.errors import AlreadyDecided, MewError
@@ -12,7 +13,6 @@ from mew.client.mcp.validation import InvalidArguments
 from mew.protocol.visible import literal, named
 
 from .arguments import read_pairs
-from .decision import short
 from .editing import ask
 from .out import is_terminal, note
 from .place import SaidNo

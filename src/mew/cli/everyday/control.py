@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mew.cli.short_ids import short
 from mew.client.client import Client
 from mew.client.errors import Absent
 from mew.client.oversight import Oversight
@@ -13,7 +14,6 @@ from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.visible import literal, named
 
-from .decision import short
 from .lasting import Lasting, seconds_of
 from .out import say, say_json, whole
 from .place import Place, everyday

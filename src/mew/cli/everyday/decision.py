@@ -8,11 +8,12 @@ from typing import Any, Final
 from msgspec import UNSET
 from rich.text import Text
 
+from mew.cli.short_ids import short
 from mew.cli.shown import colour_of
-from mew.cli.tables import ID_CHARS, lasting
-from mew.client.proposals.decided import ProposalStatus, Rejection, names_in
-from mew.client.proposals.record import ProposalRecord
-from mew.protocol.differences import Difference
+from mew.cli.tables import lasting
+from mew.proposals.differences import Difference
+from mew.proposals.preview import preview
+from mew.proposals.record import ProposalRecord, ProposalStatus, Rejection, names_in
 from mew.protocol.json import encode_json
 from mew.protocol.visible import cut, literal, named, visible
 
@@ -21,41 +22,34 @@ from .out import whole
 __all__ = [
     "circumstances",
     "ended",
-    "short",
     "shown_differences",
     "shown_in_full",
     "shown_line",
     "shown_open",
 ]
 
-_PREVIEWED_CHARS: Final = 200  # of a value, in `ProposalRecord.preview`
+_PREVIEWED_CHARS: Final = 200  # of a value, in a preview
 _PREVIEWED_FIELDS: Final = 12
 _WHOLE: Final = 1 << 30
 _FULL_CHARS_MAX: Final = 20_000
 _CALL_CHARS_MAX: Final = 120
 _DIFFERENT_LINES_MAX: Final = 400
-_ENDS: Final = {
-    ProposalStatus.OPEN: ("open", ""),
-    ProposalStatus.APPROVED: ("running", "yellow"),
-    ProposalStatus.FULFILLED: ("done", "green"),
-    ProposalStatus.FAILED: ("failed", "red"),
-    ProposalStatus.REJECTED: ("rejected", "red"),
-    ProposalStatus.WITHDRAWN: ("withdrawn", "dim"),
-    ProposalStatus.TIMED_OUT: ("nobody took it up in time", "dim"),
+_STYLES: Final = {
+    ProposalStatus.OPEN: "",
+    ProposalStatus.APPROVED: "yellow",
+    ProposalStatus.FULFILLED: "green",
+    ProposalStatus.FAILED: "red",
+    ProposalStatus.WITHDRAWN: "dim",
+    ProposalStatus.EXPIRED: "dim",
 }
-
-
-def short(id: str) -> str:
-    """The beginning of an id, enough to type."""
-    return visible(id[:ID_CHARS])
 
 
 def shown_open(record: ProposalRecord, now: datetime, hindrance: str = "") -> Text:
     """What waits for a decision: its id, since when, what it would do, and what is in the way of it."""
-    head, *lines = record.preview().split("\n")
+    head, *lines = preview(record).split("\n")
     shown = Text.assemble((short(record.id), "bold"), "  ", (head, "bold"), (f"  {_ago(record, now)}", "dim"))
     in_the_way = [f"  {hindrance}"] if hindrance else []
-    for line in (*lines, *circumstances(record), *in_the_way):
+    for line in (*lines, *circumstances(record, now), *in_the_way):
         shown.append(f"\n{line}", "red" if line.lstrip().startswith("!") else "")
     return shown
 
@@ -68,27 +62,32 @@ def shown_line(record: ProposalRecord, now: datetime) -> Text:
         "  ",
         (named(record.proposer), colour_of(record.proposer)),
         f"  {call}  ",
-        ended(record),
+        ended(record, now),
         (f"  {_ago(record, now)}", "dim"),
     )
 
 
-def ended(record: ProposalRecord) -> Text:
+def ended(record: ProposalRecord, now: datetime) -> Text:
     """Where it stands, through whom and why."""
-    word, style = _ENDS[record.status]
-    match record.status:
-        case ProposalStatus.APPROVED | ProposalStatus.FULFILLED | ProposalStatus.FAILED:
-            assert record.fulfilment is not None
-            by = f", approved by {named(record.fulfilment.by)}"
-            edited = (
-                f" with changes ({_paths(record.fulfilment.differences)})" if record.fulfilment.edited else ""
-            )
-            return Text.assemble((word, style), by, edited)
-        case ProposalStatus.REJECTED | ProposalStatus.OPEN if record.rejections:
-            return Text.assemble((f"{word}, " if record.is_open else "", style), _rejected(record.rejections))
-        case ProposalStatus.WITHDRAWN if record.withdrawn is not None and record.withdrawn.reason:
-            return Text(f"{word}: {visible(record.withdrawn.reason)}", style)
-    return Text(word, style)
+    status = record.status(now)
+    said = Text(status.value, _STYLES[status])
+    sent = record.fulfilment
+    if sent is not None:
+        by = (
+            f" by {named(sent.by)}"
+            if status is ProposalStatus.APPROVED
+            else f", approved by {named(sent.by)}"
+        )
+        said.append(by + (f" ({visible(sent.via, 20)})" if sent.via else ""))
+        if sent.edited:
+            said.append(f" with changes ({_paths(sent.differences)})")
+        if sent.late:
+            said.append(", too late")
+    elif status is ProposalStatus.WITHDRAWN and record.withdrawn is not None and record.withdrawn.reason:
+        said.append(f": {visible(record.withdrawn.reason)}")
+    if record.rejections:
+        said.append(f", {_rejected(record.rejections)}")
+    return said
 
 
 def shown_in_full(record: ProposalRecord, arguments: dict[str, Any]) -> Iterator[str]:
@@ -118,8 +117,11 @@ def shown_differences(changes: Iterable[Difference]) -> Iterator[str]:
             yield f"    + {literal(change.new, _FULL_CHARS_MAX)}"
 
 
-def circumstances(record: ProposalRecord) -> Iterator[str]:
-    """For whom it is to decide, and who said no."""
+def circumstances(record: ProposalRecord, now: datetime) -> Iterator[str]:
+    """Until when it can be approved, by whom, and who said no."""
+    if record.expires_at is not None:
+        left_s = (record.expires_at - now).total_seconds()
+        yield f"  expires in {lasting(left_s)}" if left_s > 0 else "  has expired"
     if record.preferred:
         who = ", ".join(map(named, record.preferred))
         yield f"  for {who} to decide{', and nobody else' if record.exclusive else ' first'}"
@@ -157,7 +159,7 @@ def _rejected(rejections: Iterable[Rejection]) -> str:
     said = []
     for one in {rejection.by: rejection for rejection in rejections}.values():
         reason = f": {visible(one.reason)}" if one.reason else ""
-        more = f" ({literal(one.explanations[-1].text)})" if one.explanations else ""
+        more = f" ({literal(one.words)})" if one.words else ""
         said.append(f"rejected by {named(one.by)}{reason}{more}")
     return "; ".join(said)
 

@@ -9,17 +9,19 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from mew.cli.short_ids import matching
 from mew.client.client import Client
 from mew.client.errors import ConnectError, MewError
 from mew.client.mcp.requests import Requests, operation
-from mew.client.proposals.book import ProposalBook
-from mew.client.proposals.decided import names_in
-from mew.client.proposals.record import ProposalRecord
+from mew.client.proposals.live import keep_current
 from mew.client.proposals.review import Review, Reviews
+from mew.proposals.book import ProposalBook
+from mew.proposals.record import ProposalRecord, names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named
 
+from .ids import pick_id
 from .place import SaidNo
 
 __all__ = ["Desk"]
@@ -28,7 +30,6 @@ _PAST_MAX: Final = 2_000
 _PAST_BYTES_MAX: Final = 64 << 20
 _MEANWHILE_MAX: Final = 16_384
 _LISTING_S: Final = 3.0
-_SHOWN_MAX: Final = 6
 _HEARD: Final = (
     Kind.MCP_PROPOSAL,
     Kind.MCP_REQUEST,
@@ -42,14 +43,17 @@ _HEARD: Final = (
 class Desk:
     """Made by `Desk.open`; from then on, `book` is kept current."""
 
-    def __init__(self, me: Client, book: ProposalBook) -> None:
+    def __init__(self, me: Client, book: ProposalBook, via: str) -> None:
         self.me = me
         self.book = book
-        self._reviews = Reviews(me.connection, book, Requests(me.connection, me.streams))
+        keep_current(me.connection, book)
+        self._reviews = Reviews(me.connection, book, Requests(me.connection, me.streams), via=via)
 
     @classmethod
-    async def open(cls, me: Client, about: str = "") -> "Desk":
+    async def open(cls, me: Client, about: str = "", *, via: str = "terminal") -> "Desk":
         """With what was said of proposals in the last 2,000 envelopes of MCP, and with everything `about` one.
+
+        `via` is how decisions are made here, for the record.
 
         Raises:
             ConnectError: the gateway does not tell.
@@ -67,7 +71,20 @@ class Desk:
         book = ProposalBook()
         for envelope in (*past, *meanwhile):
             book.apply_all(envelope, datetime.now(UTC) if envelope.ts is UNSET else envelope.ts)
-        return cls(me, book)  # which listens itself: nothing was waited for in between
+        return cls(me, book, via)  # which listens itself: nothing was waited for in between
+
+    def waiting(self) -> list[ProposalRecord]:
+        """What one can still decide: open and not rejected by oneself; those whose proposer has left come last."""
+        mine = [
+            record
+            for record in self.book.open(datetime.now(UTC))
+            if all(rejection.by != self.me.id for rejection in record.rejections)
+        ]
+        return sorted(mine, key=self.has_left)
+
+    def has_left(self, record: ProposalRecord) -> bool:
+        """Whether its proposer is no longer here to use the result."""
+        return record.proposer not in self.me.participants
 
     async def look_at_tools(self, records: Iterable[ProposalRecord]) -> None:
         """See what the tools are that would be called, where nobody asked for it before: a moment is all it takes."""
@@ -92,7 +109,7 @@ class Desk:
 
     def hindrance(self, record: ProposalRecord) -> str:
         """Why one could not approve it now; nothing where one could."""
-        if not record.is_open:
+        if not record.is_open(datetime.now(UTC)):
             return ""
         if record.proposer == self.me.id:
             return "it is yours, for somebody else to decide"
@@ -100,7 +117,9 @@ class Desk:
         if not self._may_ask(record, targets or tuple(self.me.participants)):
             return "you may not approve it, for you may not do it yourself"
         away = [name for name in targets if name not in self.me.participants]
-        return f"{' and '.join(map(named, away))} is not here to do it" if away else ""
+        if away:
+            return f"{' and '.join(map(named, away))} is not here to do it"
+        return f"! its proposer {named(record.proposer)} has left" if self.has_left(record) else ""
 
     def check_may_approve(self, record: ProposalRecord, target: str | None) -> None:
         """Say no before anybody is asked.
@@ -128,24 +147,16 @@ class Desk:
         return self._reviews.review(self.find(written).id)
 
     def find(self, written: str) -> ProposalRecord:
-        """The proposal with this id, or with an id that begins or ends so; of several, the one that is open.
+        """The proposal whose id begins or ends so; if several do, the one that is open.
 
         Raises:
             SaidNo: there is none, or several could be meant.
         """
-        wanted = written.removeprefix("#")
-        exact = self.book.get(wanted)
-        if exact is not None:
-            return exact
-        fits = [one for one in self.book if wanted and (one.id.startswith(wanted) or one.id.endswith(wanted))]
-        meant = [one for one in fits if one.is_open] or fits
-        if len(meant) == 1:
-            return meant[0]
-        if not meant:
-            raise SaidNo(f"no proposal {written!r} is known here; 'mew proposals' lists those there are")
-        some = ", ".join(one.id for one in meant[:_SHOWN_MAX])
-        more = ", …" if len(meant) > _SHOWN_MAX else ""
-        raise SaidNo(f"{written!r} could be any of {len(meant)} proposals, write more of it: {some}{more}")
+        now = datetime.now(UTC)
+        fits = [self.book[id] for id in matching(written, (one.id for one in self.book))]
+        meant = [one.id for one in fits if one.is_open(now)] or [one.id for one in fits]
+        unknown = f"no proposal {written!r} is known here; 'mew proposals' lists those there are"
+        return self.book[pick_id(written, meant, what="proposal", unknown=unknown)]
 
 
 async def _last(me: Client) -> list[Envelope]:

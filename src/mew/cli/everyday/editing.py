@@ -1,8 +1,9 @@
-"""Asking who sits at the terminal for a line, or by way of their editor for other arguments, while connected."""
+"""Ask the person at the controlling terminal for a line, or through their editor for other arguments."""
 
 import asyncio
 import json
 import os
+import select
 import shlex
 import signal
 import sys
@@ -15,29 +16,43 @@ from typing import Any, Final
 import typer
 
 from mew.cli.where import Failed
-from mew.client.mcp.validation import InvalidArguments, check
+from mew.client.mcp.validation import InvalidArguments, check_call
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
 from .out import is_terminal, whole
 from .place import SaidNo
 
-__all__ = ["ask", "edited"]
+__all__ = ["ask", "edited", "has_terminal"]
 
 _LINE_BYTES: Final = 4096
+_TERMINAL: Final = "/dev/tty"
+_LOOK_S: Final = 0.03
 _EDITORS: Final = ("VISUAL", "EDITOR")
 _SEE_ERROR: Final = "e"
 
 
+def has_terminal() -> bool:
+    """Whether there is a person to ask: a controlling terminal, whatever standard input is."""
+    if sys.platform == "win32":
+        return sys.stdin.isatty()
+    try:
+        os.close(os.open(_TERMINAL, os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
 async def ask(question: str) -> str:
-    """What somebody types, without the end of the line.
+    """Show a question on the controlling terminal, and return the line that is typed there.
+
+    Not standard input: another program may have written what is in it.
 
     Raises:
-        SaidNo: they typed the end of all.
+        Failed: there is no terminal.
+        SaidNo: they typed the end of input.
     """
-    _forget_typed_ahead()
-    typer.echo(whole(question), err=True, nl=False)
-    typed = await (_threaded_line() if sys.platform == "win32" else _line())
+    typed = await (_line_of_stdin(question) if sys.platform == "win32" else _line_of_terminal(question))
     if not typed:
         typer.echo(err=True)
         raise SaidNo("nothing was decided")
@@ -77,7 +92,7 @@ def _read(file: Path, schema: Any) -> dict[str, Any]:
     arguments = decode_json(written)
     if not isinstance(arguments, dict):
         raise InvalidArguments("expected a JSON object with the arguments")
-    check(arguments, schema)
+    check_call(arguments, schema)
     return arguments
 
 
@@ -104,29 +119,27 @@ def _interrupts_are_for_the_editor() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _forget_typed_ahead() -> None:
-    """What was typed before the question was seen is no answer to it."""
-    if sys.platform != "win32" and sys.stdin.isatty():
-        import termios  # not to be had on Windows
+async def _line_of_terminal(question: str) -> str:
+    """Unlike a thread that reads, it can be left with Ctrl-C."""
+    import termios  # not to be had on Windows
 
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-async def _line() -> str:
-    """The next line; unlike a thread that reads, it can be left with Ctrl-C."""
-    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
-    typed: asyncio.Future[str] = loop.create_future()
-
-    def readable() -> None:
-        if not typed.done():
-            typed.set_result(os.read(stdin, _LINE_BYTES).decode("utf-8", "replace"))
-
-    loop.add_reader(stdin, readable)
     try:
-        return await typed
+        terminal = os.open(_TERMINAL, os.O_RDWR)
+    except OSError:
+        raise Failed("cannot ask for confirmation: there is no terminal") from None
+    try:
+        termios.tcflush(terminal, termios.TCIFLUSH)  # typed before the question was seen
+        unwritten = whole(question).encode("utf-8", "replace")
+        while unwritten:
+            unwritten = unwritten[os.write(terminal, unwritten) :]
+        while True:
+            if select.select([terminal], [], [], 0)[0]:
+                return os.read(terminal, _LINE_BYTES).decode("utf-8", "replace")
+            await asyncio.sleep(_LOOK_S)  # no event loop can watch /dev/tty on macOS
     finally:
-        loop.remove_reader(stdin)
+        os.close(terminal)
 
 
-async def _threaded_line() -> str:
+async def _line_of_stdin(question: str) -> str:
+    typer.echo(whole(question), err=True, nl=False)
     return await asyncio.to_thread(sys.stdin.readline)

@@ -94,12 +94,20 @@ async def _more(named: Door, door: Door | None) -> list[Finding]:
     found = []
     if ready.status == 200:
         found.append(Finding(Level.OK, "spaces", "all are served"))
+        found += _warnings(ready)
     else:
         said = visible(str(ready.body), 400)
         found.append(Finding(Level.PROBLEM, "spaces", f"not all are served: {said}", "see the gateway's log"))
     if door is not None:
         found.append(_token(door, await ask_gateway(door, "/spaces")))
     return found
+
+
+def _warnings(ready: Answer) -> Iterator[Finding]:
+    """What the gateway warns of, the room for its journal for example."""
+    told = ready.body.get("warnings") if isinstance(ready.body, dict) else None
+    for one in told if isinstance(told, list) else ():
+        yield Finding(Level.WARNING, "gateway", visible(str(one), 400), "see the gateway's log")
 
 
 def _token(door: Door, answer: Answer) -> Finding:

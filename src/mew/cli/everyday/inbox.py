@@ -10,7 +10,7 @@ from mew.client.wire.feed import Feed
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 
-from .place import SaidNo
+from .ids import pick_id
 
 __all__ = ["Inbox"]
 
@@ -56,13 +56,6 @@ class Inbox:
         Raises:
             SaidNo: there is none, or several could be meant.
         """
-        wanted = written.removeprefix("#")
-        meant = [
-            one for one in self.waiting if wanted and (one.id.startswith(wanted) or one.id.endswith(wanted))
-        ]
-        if not meant:
-            raise SaidNo(f"no question {written!r} waits for you; 'mew questions' lists those that do")
-        if len(meant) > 1:
-            some = ", ".join(one.id for one in meant)
-            raise SaidNo(f"{written!r} could be any of {len(meant)} questions, write more of it: {some}")
-        return meant[0]
+        waiting = {one.id: one for one in self.waiting}
+        unknown = f"no question {written!r} waits for you; 'mew questions' lists those that do"
+        return waiting[pick_id(written, waiting, what="question", unknown=unknown)]

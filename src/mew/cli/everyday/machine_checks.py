@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from typing import Final
 
+from mew.bridge.into.confinement import Method, find_method
+
 from .findings import Finding, Level
 
 __all__ = ["machine_findings"]
@@ -24,6 +26,7 @@ def machine_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Findin
     """What there is, and what is missing."""
     yield _python()
     yield from _packages()
+    yield _confinement()
     said = [name for name in _VARIABLES if environ.get(name, "").strip()]
     if said:
         names = ", ".join(said)
@@ -38,6 +41,25 @@ def _python() -> Finding:
         "Python",
         f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "" if is_good else f"mew needs Python {wanted} or newer",
+    )
+
+
+def _confinement() -> Finding:
+    match find_method():
+        case Method.NAMESPACE:
+            says = "MCP servers that mew starts cannot see its state (mount namespace and Landlock)"
+            return Finding(Level.OK, "confinement", says)
+        case Method.LANDLOCK:
+            says = (
+                "MCP servers that mew starts cannot see its state (Landlock); nor what is created later directly"
+                " in your home folder or beside a space.yaml"
+            )
+            return Finding(Level.OK, "confinement", says)
+    return Finding(
+        Level.WARNING,
+        "confinement",
+        "MCP servers that mew starts run as you and can read your tokens",
+        "run them as another user, or on Linux 5.19 or newer with Landlock",
     )
 
 

@@ -1,24 +1,23 @@
 """`mew grant`, `mew revoke`, `mew invite`, `mew kick`: who may be in the space, and do what."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from mew.cli.files import whole_file
+from mew.cli.short_ids import matching, short
 from mew.cli.where import Failed
 from mew.client.client import Client
 from mew.client.management import Granted, Invited
-from mew.protocol.errors import ProtocolError
-from mew.protocol.json import decode_json
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named, visible
 
-from .decision import short
+from .capabilities import read_capabilities
+from .ids import pick_id
 from .lasting import Lasting, seconds_of
 from .out import note, say, say_json
-from .place import Place, SaidNo, everyday
+from .place import Place, everyday
 from .words import in_words
 
 __all__ = ["grant", "invite", "kick", "revoke"]
@@ -28,7 +27,7 @@ Capabilities = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[CAPABILITY]...",
-        help="As mcp/request:tools/call:read_*, chat, or a JSON object.",
+        help="A tool, as read_file; or as mcp/request:tools/call:read_*, chat, or a JSON object.",
         show_default=False,
     ),
 ]
@@ -47,13 +46,18 @@ def grant(
 ) -> None:
     """Give somebody capabilities that you hold, for good or for a time.
 
-    Example: mew grant agent mcp/request:tools/call:write_file --for 1h
+    Examples:
+      mew grant agent write_file --for 1h
+      mew grant agent mcp/request:tools/call:write_file
     """
     if not capabilities:
-        raise Failed("nothing to grant: name a capability, like mcp/request:tools/call:read_file")
-    given, ttl_s = _written(capabilities), seconds_of(lasting)
+        raise Failed(
+            "nothing to grant: name a tool, such as read_file, or a capability, such as mcp/proposal"
+        )
+    ttl_s = seconds_of(lasting)
 
     async def core(me: Client) -> Granted:
+        given = await read_capabilities(me, capabilities)
         return await me.grant(participant, *given, reason=message, ttl_s=ttl_s)
 
     granted = place.run(core)
@@ -72,25 +76,30 @@ def revoke(
     capabilities: Capabilities = None,
     grant_id: Annotated[
         str | None,
-        typer.Option("--grant", "-g", metavar="ID", help="The grant, or as much of its id as no other has."),
+        typer.Option(
+            "--grant",
+            "-g",
+            metavar="ID",
+            help="The grant: its id, or at least 3 characters of either end of it.",
+        ),
     ] = None,
     message: Message = None,
 ) -> None:
     """Take back one grant, or everything inside these capabilities.
 
     Examples:
-      mew revoke agent mcp/request:tools/call:write_file
+      mew revoke agent write_file
       mew revoke agent --grant 3f2a91c0
     """
     if (grant_id is None) is not bool(capabilities):
         raise Failed("name either capabilities or a grant with --grant")
-    taken = _written(capabilities or [])
 
-    async def core(me: Client) -> str:
+    async def core(me: Client) -> tuple[str, list[Any]]:
+        taken = await read_capabilities(me, capabilities or [])
         meant = None if grant_id is None else await _grant(me, participant, grant_id)
-        return (await me.revoke(participant, *taken, grant_id=meant, reason=message)).id
+        return (await me.revoke(participant, *taken, grant_id=meant, reason=message)).id, taken
 
-    sent = place.run(core)
+    sent, taken = place.run(core)
     if place.json:
         say_json({"id": sent, "recipient": participant})
     else:
@@ -118,9 +127,9 @@ def invite(
 
     Example: mew invite cat chat mcp/proposal --output cat.token
     """
-    given = _written(capabilities or [])
 
     async def core(me: Client) -> Invited:
+        given = await read_capabilities(me, capabilities or [])
         return await me.invite(participant, *given, email=email, reason=message)
 
     if save_to is None:
@@ -163,22 +172,8 @@ def _show_invited(place: Place, invited: Invited, *, kept: bool = False) -> None
         say(f"mail: {visible(invited.email)}")
 
 
-def _written(capabilities: Sequence[str]) -> list[Any]:
-    return [_capability(one) for one in capabilities]
-
-
-def _capability(written: str) -> Any:
-    if not written.startswith("{"):
-        return written
-    try:
-        return decode_json(written.encode())
-    except (ProtocolError, UnicodeError) as error:
-        raise Failed(f"{written[:80]!r} is no JSON: {error}") from error
-
-
 async def _grant(me: Client, recipient: str, written: str) -> str:
     """The whole id of a grant, from a part of it."""
-    wanted = written.removeprefix("#")
     given = await me.history(kind="capability/grant", limit=_PAST_MAX, newest_first=True).list()
     invited = await me.history(kind=Kind.INVITE, limit=_PAST_MAX, newest_first=True).list()
     known = [
@@ -186,9 +181,6 @@ async def _grant(me: Client, recipient: str, written: str) -> str:
         for one in (*given, *invited)
         if recipient in (one.content.get("recipient"), one.content.get("participant_id"))
     ]
-    meant = [one for one in known if one.startswith(wanted) or one.endswith(wanted)]
-    if wanted in meant or not meant:
-        return wanted  # the gateway may know more than it shows
-    if len(meant) > 1:
-        raise SaidNo(f"{written!r} could be any of {len(meant)} grants, write more of it: {', '.join(meant)}")
-    return meant[0]
+    if not matching(written, known):
+        return written.removeprefix("#")  # the gateway may know more than it shows
+    return pick_id(written, known, what="grant", unknown="")

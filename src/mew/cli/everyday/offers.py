@@ -6,6 +6,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from mew.cli.shown import colour_of
+from mew.proposals.catalogue import Tool
 from mew.protocol.visible import cut, named, visible
 
 __all__ = ["shown_offers"]
@@ -18,7 +19,7 @@ _HINTS: Final = (
 )
 
 
-def shown_offers(offers: Mapping[str, Sequence[dict[str, Any]] | None]) -> Iterator[Text]:
+def shown_offers(offers: Mapping[str, Sequence[Tool] | None]) -> Iterator[Text]:
     """A block for each participant that has any."""
     silent = [named(who) for who, listed in offers.items() if listed is None]
     for who, listed in offers.items():
@@ -32,16 +33,15 @@ def shown_offers(offers: Mapping[str, Sequence[dict[str, Any]] | None]) -> Itera
         yield Text(f"did not say, or you may not ask: {', '.join(silent)}", "dim")
 
 
-def _shown(tool: dict[str, Any]) -> Iterator[Text]:
-    name = tool.get("name")
-    schema = tool.get("inputSchema")
-    called = Text.assemble("  ", (named(name) if isinstance(name, str) else "?", "bold"))
-    called.append(f"({', '.join(_parameters(schema))})")
-    for text, style in _claims(tool.get("annotations")):
-        called.append("  ").append(text, style)
+def _shown(tool: Tool) -> Iterator[Text]:
+    called = Text.assemble("  ", (named(tool.name), "bold"))
+    called.append(f"({', '.join(_parameters(tool.input_schema))})")
+    for hint, value, text, style in _HINTS:
+        if tool.hint(hint) is value:
+            called.append("  ").append(text, style)
     yield called
-    description = tool.get("description") or tool.get("title")
-    if isinstance(description, str) and description.strip():
+    description = tool.description or tool.title
+    if description is not None and description.strip():
         first = description.strip().split("\n\n")[0]
         yield Text(f"      {visible(cut(' '.join(first.split()), _DESCRIPTION_CHARS))}", "dim")
 
@@ -61,10 +61,3 @@ def _parameters(schema: Any) -> Iterator[str]:
         yield shown if name in required else f"[{shown}]"
     if len(ordered) > _PARAMETERS_MAX:
         yield "…"
-
-
-def _claims(annotations: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(annotations, dict):
-        for hint, value, text, style in _HINTS:
-            if annotations.get(hint) is value:
-                yield text, style

@@ -17,6 +17,8 @@ from mew.cli.reach import (
     Door,
     Flags,
     GatewayUrl,
+    JoinBy,
+    JoinHow,
     NearConfig,
     TokenFile,
     TokenText,
@@ -44,6 +46,7 @@ _FLAGS: Final = {
     "token_file": TokenFile,
     "config": NearConfig,
     "wrapped": Wrapped,
+    "join": JoinBy,
 }
 _JSON: Final = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
 _NOBODY_THERE: Final = "; is the gateway running? 'mew gateway' starts one, 'mew doctor' looks what is wrong"
@@ -77,10 +80,12 @@ class Place:
             MewError: no connection, or what was asked for was not done.
         """
         from mew.client.connecting import connect  # loads what not every command needs
+        from mew.client.wire.websocket import Via
 
         door = self.door
+        via = Via.FIRST_FRAME if self.flags.join is JoinHow.FRAME else Via.HEADER
         try:
-            there = connect(door.url, space=door.space, token=door.token)
+            there = connect(door.url, space=door.space, token=door.token, participant=door.who, via=via)
         except ValueError as error:
             raise Failed(str(error)) from error
 

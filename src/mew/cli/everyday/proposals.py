@@ -5,22 +5,25 @@ from typing import Annotated
 
 import typer
 
+from mew.cli.short_ids import short
 from mew.cli.where import Failed
 from mew.client.client import Client
-from mew.client.proposals.decided import ProposalStatus
-from mew.client.proposals.record import ProposalRecord
+from mew.proposals.record import ProposalRecord, ProposalStatus
 
 from .arguments import ArgumentsOption
-from .deciding import APPROVED_S, Wanted, approved, rejected
-from .decision import ended, short, shown_in_full, shown_line, shown_open
+from .deciding import APPROVED_S, Wanted, approved, rejected, rejected_all_left
+from .decision import ended, shown_in_full, shown_line, shown_open
 from .desk import Desk
-from .out import is_terminal, note, say, say_json, shown_value
+from .editing import has_terminal
+from .folder import find_folder
+from .out import note, say, say_json, shown_value
 from .place import Place, everyday
 
 __all__ = ["approve", "proposals", "reject"]
 
 ProposalId = Annotated[
-    str, typer.Argument(metavar="ID", help="The proposal: its id, or as much of it as no other has.")
+    str,
+    typer.Argument(metavar="ID", help="The proposal: its id, or at least 3 characters of either end of it."),
 ]
 
 
@@ -65,21 +68,43 @@ def approve(
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer.")
     ] = APPROVED_S,
+    always: Annotated[
+        int | None,
+        typer.Option(
+            "--always",
+            min=0,
+            metavar="N",
+            help="And do not ask again for such calls: rule N of those offered, 1 for this exact call; 0 to choose.",
+        ),
+    ] = None,
     *,
     edit: Annotated[
         bool, typer.Option("--edit", "-e", help="Change the arguments in $EDITOR before it runs.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do not ask; only where the space.yaml allows unattended approvals."
+        ),
+    ] = False,
 ) -> None:
-    """Carry a proposal out, as it is or with other arguments; shows what will run, and asks.
+    """Carry a proposal out, as it is or with other arguments; shows what will run, and asks at the terminal.
 
     Examples (the id is one that 'mew proposals' shows):
       mew approve 3f2a91c0
       mew approve 3f2a91c0 --set path=notes.txt
       mew approve 3f2a91c0 --edit
+      mew approve 3f2a91c0 --always 0
     """
-    if not yes and not is_terminal():
-        raise Failed("nobody can be asked here, this is no terminal; --yes approves without asking")
+    if yes and always is not None:
+        raise Failed("--always is a person's decision: leave --yes out")
+    if yes:
+        _check_unattended(place)
+    elif not has_terminal():
+        raise Failed(
+            "cannot ask for confirmation: there is no terminal; decide on the page ('mew page'), or let --yes"
+            " approve without a person by 'approvals: {unattended: true}' in the space.yaml"
+        )
     wanted = Wanted(
         changes=changes or (),
         arguments=arguments,
@@ -87,6 +112,7 @@ def approve(
         timeout_s=timeout_s,
         edit=edit,
         yes=yes,
+        always=always,
     )
     done = place.run(lambda me: approved(me, proposal, wanted))
     if place.json:
@@ -95,10 +121,34 @@ def approve(
         say(shown_value(done.value))
 
 
+def _check_unattended(place: Place) -> None:
+    """
+    Raises:
+        Failed: no space.yaml allows --yes.
+    """
+    flags = place.flags
+    folder = find_folder(flags.config, flags.wrapped)
+    if folder is None:
+        raise Failed(
+            "--yes approves without a person: name with --config a space.yaml that has"
+            " 'approvals: {unattended: true}'"
+        )
+    if not folder.config.spaces[folder.space(place.door.space)].unattended_approvals:
+        raise Failed(
+            f"--yes approves without a person, and {folder.file} does not allow that: set"
+            " 'approvals: {unattended: true}' there, or leave --yes out and confirm at the terminal"
+        )
+
+
 @everyday
 def reject(
     place: Place,
-    proposal: ProposalId,
+    proposal: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="The proposal: its id, or at least 3 characters of either end of it."
+        ),
+    ] = None,
     reason: Annotated[
         str,
         typer.Option(
@@ -109,19 +159,33 @@ def reject(
         ),
     ] = "disagree",
     message: Annotated[
-        str | None, typer.Option("--message", "-m", help="What you have to say about it.")
+        str | None, typer.Option("--message", "-m", help="In words, for the proposer and the audit record.")
     ] = None,
+    *,
+    left: Annotated[
+        bool, typer.Option("--left", help="Reject every open proposal whose proposer has left.")
+    ] = False,
 ) -> None:
-    """Say no to a proposal. Others may still approve it, unless its proposer takes that for an answer.
+    """Say no to a proposal. Others can still approve it unless the proposer gives up.
 
-    Example (the id is one that 'mew proposals' shows):
+    A proposer that has left can neither give up nor use a result: --left clears what it left behind from your list.
+
+    Examples (the id is one that 'mew proposals' shows):
       mew reject 3f2a91c0 -r unsafe -m "Not in the home folder, please."
+      mew reject --left
     """
-    record = place.run(lambda me: rejected(me, proposal, reason, message))
-    if place.json:
-        say_json(record.as_dict())
+    if left is (proposal is not None):
+        raise Failed("Name one proposal, or use --left for all whose proposer has left.")
+    if proposal is None:
+        records = place.run(lambda me: rejected_all_left(me, reason, message))
     else:
-        say(f"rejected {short(record.id)}")
+        records = [place.run(lambda me: rejected(me, proposal, reason, message))]
+    if place.json:
+        now = datetime.now(UTC)
+        told = [record.as_dict(now) for record in records]
+        say_json(told if left else told[0])
+    else:
+        say("\n".join(f"rejected {short(record.id)}" for record in records) or "no proposer has left")
 
 
 async def _one(me: Client, which: str, *, as_json: bool) -> None:
@@ -129,23 +193,24 @@ async def _one(me: Client, which: str, *, as_json: bool) -> None:
     await desk.look_at_tools([desk.find(which)])
     record, now = desk.find(which), datetime.now(UTC)
     if as_json:
-        say_json(record.as_dict())
+        say_json(record.as_dict(now))
         return
     say(shown_open(record, now, desk.hindrance(record)))
     for line in shown_in_full(record, record.arguments):
         say(line)
-    say(f"  id {record.id}, it is {ended(record).plain}")
+    say(f"  id {record.id}, it is {ended(record, now).plain}")
 
 
 async def _listed(me: Client, limit: int, *, as_json: bool, watch: bool) -> None:
     coming = me.envelopes("mcp/*")
     desk = await Desk.open(me)
-    await desk.look_at_tools(desk.book.open)
-    waiting = desk.book.open
-    others = [record for record in desk.book if not record.is_open]
+    await desk.look_at_tools(desk.waiting())
+    waiting = desk.waiting()
+    others = [record for record in desk.book if record not in waiting]
     decided = others[-limit:] if limit else []
     if as_json and not watch:
-        say_json([record.as_dict() for record in (*waiting, *reversed(decided))])
+        now = datetime.now(UTC)
+        say_json([record.as_dict(now) for record in (*waiting, *reversed(decided))])
         return
     _show(desk, waiting, decided, as_json=as_json)
     if not watch:
@@ -157,22 +222,20 @@ async def _listed(me: Client, limit: int, *, as_json: bool, watch: bool) -> None
         async for _ in coming:
             for record in desk.book:
                 if told.get(record.id) != _state(record):
-                    await desk.look_at_tools([record] if record.is_open else [])
+                    await desk.look_at_tools([record] if record.is_open(datetime.now(UTC)) else [])
                     told[record.id] = _state(desk.book[record.id])
                     _show_change(desk, desk.book[record.id], as_json=as_json)
 
 
 def _state(record: ProposalRecord) -> tuple[ProposalStatus, int]:
-    return record.status, len(record.rejections)
+    return record.status(datetime.now(UTC)), len(record.rejections)
 
 
-def _show(
-    desk: Desk, waiting: tuple[ProposalRecord, ...], decided: list[ProposalRecord], *, as_json: bool
-) -> None:
+def _show(desk: Desk, waiting: list[ProposalRecord], decided: list[ProposalRecord], *, as_json: bool) -> None:
     now = datetime.now(UTC)
     if as_json:
         for record in waiting:
-            say_json(record.as_dict())
+            say_json(record.as_dict(now))
         return
     for record in waiting:
         say(shown_open(record, now, desk.hindrance(record)))
@@ -186,8 +249,8 @@ def _show(
 def _show_change(desk: Desk, record: ProposalRecord, *, as_json: bool) -> None:
     now = datetime.now(UTC)
     if as_json:
-        say_json(record.as_dict())
-    elif record.is_open and not record.rejections:
+        say_json(record.as_dict(now))
+    elif record.is_open(now) and not record.rejections:
         say()
         say(shown_open(record, now, desk.hindrance(record)))
     else:

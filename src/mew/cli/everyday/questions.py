@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
+from mew.cli.short_ids import short
 from mew.cli.where import Failed
 from mew.client.client import Client
 from mew.client.mcp.question import Question
 from mew.protocol.json import decode_json, encode_json
 
 from .arguments import ArgumentsOption, Pairs, read_pairs
-from .decision import short
 from .inbox import Inbox
 from .out import note, say, say_json
 from .place import Place, everyday
@@ -37,7 +37,10 @@ def questions(
 def answer(
     place: Place,
     question: Annotated[
-        str, typer.Argument(metavar="ID", help="The question: its id, or as much of it as no other has.")
+        str,
+        typer.Argument(
+            metavar="ID", help="The question: its id, or at least 3 characters of either end of it."
+        ),
     ],
     pairs: Pairs = None,
     arguments: ArgumentsOption = None,

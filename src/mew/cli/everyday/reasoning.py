@@ -8,15 +8,16 @@ import typer
 from msgspec import UNSET
 from rich.text import Text
 
+from mew.cli.short_ids import short
 from mew.cli.shown import prose
 from mew.cli.tables import lasting, name
 from mew.client.client import Client
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 
-from .decision import short
+from .ids import pick_id
 from .out import say, say_json
-from .place import Place, SaidNo, everyday
+from .place import Place, everyday
 
 __all__ = ["reasoning"]
 
@@ -115,13 +116,13 @@ def picked(going: Sequence[Thinking], which: str) -> list[Thinking]:
         SaidNo: there is none, or several could be meant.
     """
     theirs = [one for one in going if one.by == which]
-    wanted = which.removeprefix("#")
-    meant = theirs or [one for one in going if one.id.startswith(wanted) or one.id.endswith(wanted)]
-    if not meant:
-        raise SaidNo(f"nobody thinks aloud under {which!r}; 'mew reasoning list' says who does")
-    if not theirs and len(meant) > 1:
-        raise SaidNo(f"{which!r} could be any of {len(meant)}, write more of it")
-    return meant
+    if theirs:
+        return theirs
+    by_id = {one.id: one for one in going}
+    unknown = (
+        f"no participant and no reasoning is called {which!r}; 'mew reasoning list' lists those there are"
+    )
+    return [by_id[pick_id(which, by_id, what="reasoning", unknown=unknown)]]
 
 
 def _end(going: dict[str, Envelope], envelope: Envelope) -> None:

@@ -5,8 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from rich.text import Text
 
+from mew.cli.short_ids import short
 from mew.cli.shown import colour_of
-from mew.cli.tables import ID_CHARS
 from mew.protocol.capability import Capability, CapabilitySet, in_short
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import InvalidCapability, ProtocolError
@@ -142,7 +142,7 @@ def explained(verdict: Verdict) -> Iterator[Text]:
         else:
             yield Text(f"  it holds nothing about {visible(_kind(verdict.asked), 80)}")
     for one in verdict.taken:
-        yield Text.assemble("  it was taken by ", named(one.by), (f" ({visible(one.id[:ID_CHARS])})", "dim"))
+        yield Text.assemble("  it was taken by ", named(one.by), (f" ({short(one.id)})", "dim"))
     if verdict.instead is not None:
         yield Text("  but it may propose it, and somebody who may can approve that")
     if verdict.givers:
@@ -154,7 +154,7 @@ def explained(verdict: Verdict) -> Iterator[Text]:
 def _listed(reasons: Iterable[Reason]) -> Iterator[Text]:
     for one in reasons:
         written = _written(one.capability)
-        grant = f" ({visible(one.gift_id[:ID_CHARS])})" if one.gift_id else ""
+        grant = f" ({short(one.gift_id)})" if one.gift_id else ""
         yield Text.assemble(
             f"  {written}", (f"  {words_of(one.capability.source)}; ", "dim"), one.source, (grant, "dim")
         )

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from mew.cli.short_ids import short
 from mew.cli.where import Failed
 from mew.client.client import Client
 from mew.client.errors import Unanswered
@@ -16,7 +17,6 @@ from mew.protocol.kinds import PAYLOADS, Kind
 from mew.protocol.visible import named
 
 from .arguments import read_object, read_pairs, read_text
-from .decision import short
 from .out import note, say, say_json
 from .place import Place, everyday
 

@@ -3,23 +3,27 @@
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from typing import Annotated, Any, Final
 
 import typer
 
+from mew.cli.short_ids import short
 from mew.cli.where import Failed
 from mew.client.client import Client
 from mew.client.errors import MewError, Unanswered
 from mew.client.mcp.requests import operation
-from mew.client.mcp.validation import InvalidArguments, check
+from mew.client.mcp.validation import InvalidArguments, check_call
 from mew.client.proposals.outcomes import Fulfilled
 from mew.client.proposals.stages import Stage
+from mew.proposals.catalogue import Tool
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named
 
 from .answering import answering
 from .arguments import ArgumentsOption, Pairs, read_pairs
-from .decision import short
 from .offers import shown_offers
 from .out import note, say, say_json, shown_value
 from .place import Place, everyday
@@ -32,9 +36,17 @@ Timeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer."),
 ]
-_LISTING_S: Final = 5.0
+Why = Annotated[
+    str | None,
+    typer.Option("--why", metavar="TEXT", help="What it is for, where it is proposed: reviewers see it."),
+]
+ExpireOption = Annotated[
+    float | None,
+    typer.Option(
+        "--expire", min=1, max=2_592_000, metavar="SECONDS", help="After that, nobody can approve it."
+    ),
+]
 _PATIENCE_S: Final = 300.0  # with people, who are to decide or to answer
-_SCHEMA_IS_BROKEN: Final = "the tool's schema"
 
 
 @everyday
@@ -52,7 +64,9 @@ def tools(
     """
     found = place.run(lambda me: offered(me, participant))
     if place.json:
-        say_json({name: listed for name, listed in found.items() if listed is not None})
+        say_json(
+            {name: [tool.as_mcp() for tool in listed] for name, listed in found.items() if listed is not None}
+        )
         return
     for line in shown_offers(found):
         say(line)
@@ -66,6 +80,8 @@ def call(
     pairs: Pairs = None,
     arguments: ArgumentsOption = None,
     timeout_s: Timeout = None,
+    why: Why = None,
+    expire: ExpireOption = None,
     *,
     raw: Annotated[
         bool, typer.Option("--raw", help="The text exactly as it came, to redirect into a file.")
@@ -87,9 +103,11 @@ def call(
                 participant,
                 tool,
                 given,
-                timeout_s=timeout_s or _PATIENCE_S,
+                timeout_s=timeout_s or expire or _PATIENCE_S,
                 on_progress=_progress,
                 on_stage=_tell,
+                why=why,
+                expires_in=expire,
             )
 
     value = place.run(core)
@@ -109,6 +127,8 @@ def propose(
     pairs: Pairs = None,
     arguments: ArgumentsOption = None,
     timeout_s: Timeout = None,
+    why: Why = None,
+    expire: ExpireOption = None,
     *,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Propose it and go: it waits until somebody decides.")
@@ -125,9 +145,19 @@ def propose(
         given = await arguments_for(me, participant, tool, pairs or [], arguments)
         if no_wait:
             payload = operation("tools/call", {"name": tool, "arguments": given})
+            if why is not None:
+                payload["why"] = why
+            if expire is not None:
+                payload["expires_at"] = (datetime.now(UTC) + timedelta(seconds=expire)).isoformat()
             return (await me.send(Kind.MCP_PROPOSAL, payload, to=participant)).id, None
         proposal = await me.propose_call(
-            participant, tool, given, timeout_s=timeout_s or _PATIENCE_S, on_stage=_tell
+            participant,
+            tool,
+            given,
+            timeout_s=timeout_s or expire or _PATIENCE_S,
+            on_stage=_tell,
+            why=why,
+            expires_in=expire,
         )
         return proposal.id, await proposal.value()
 
@@ -140,8 +170,8 @@ def propose(
         say(shown_value(value))
 
 
-async def offered(me: Client, participant: str | None) -> Mapping[str, Sequence[dict[str, Any]] | None]:
-    """The tools of one, or of everyone who is here; None of who does not answer.
+async def offered(me: Client, participant: str | None) -> Mapping[str, Sequence[Tool] | None]:
+    """The tools of one participant, or of everyone who is here; None for those who do not answer.
 
     Raises:
         MewError: the one who is named does not say.
@@ -150,14 +180,11 @@ async def offered(me: Client, participant: str | None) -> Mapping[str, Sequence[
         return {participant: await me.tools(participant)}
     listing = operation("tools/list", {})
     others = [who for who in me.participants if who != me.id]
-    found: dict[str, Sequence[dict[str, Any]] | None] = dict.fromkeys(others)
+    found: dict[str, Sequence[Tool] | None] = dict.fromkeys(others)
 
     async def look(who: str) -> None:
-        try:
-            async with asyncio.timeout(_LISTING_S):
-                found[who] = await me.tools(who)
-        except (MewError, TimeoutError):
-            found[who] = None
+        with suppress(MewError):
+            found[who] = await me.tools(who)
 
     async with asyncio.TaskGroup() as tasks:
         for who in others:
@@ -182,13 +209,16 @@ async def arguments_for(
         listed = await me.tools(participant)
     except Unanswered:
         return read_pairs(pairs, whole)
-    schema = next((one.get("inputSchema") for one in listed if one.get("name") == tool), None)
+    schema = next((one.input_schema for one in listed if one.name == tool), None)
+    if tool not in {one.name for one in listed}:
+        nearest = get_close_matches(tool, [one.name for one in listed], 1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"'mew tools {participant}' lists those it has"
+        raise Failed(f"{named(participant)} has no tool {tool!r}; {hint}")
     given = read_pairs(pairs, whole, schema)
     try:
-        check(given, schema)
+        check_call(given, schema)
     except InvalidArguments as error:
-        if not str(error).startswith(_SCHEMA_IS_BROKEN):
-            raise Failed(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
+        raise Failed(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
     return given
 
 

@@ -2,7 +2,7 @@
 
     with mew.connect_sync("ws://localhost:8080", space="demo", token=...) as me:
         me.chat("hello")
-        total = me.call("calculator", "add", a=2, b=3)
+        total = me.call("calculator", "add", {"a": 2, "b": 3})
         for proposal in me.proposals():
             proposal.approve()
 
@@ -30,8 +30,6 @@ from mew.client.connecting import connect
 from mew.client.history import History as _History
 from mew.client.mcp.question import Question as _Question
 from mew.client.oversight import Oversight as _Oversight
-from mew.client.proposals.book import ProposalBook as _ProposalBook
-from mew.client.proposals.catalogue import Catalogue as _Catalogue
 from mew.client.proposals.proposal import Proposal as _Proposal
 from mew.client.proposals.review import Review as _Review
 from mew.client.streams.reader import Reader as _Reader
@@ -43,6 +41,8 @@ from mew.client.talk.reasoning import Reasoning as _Reasoning
 from mew.client.talk.reasonings import Reasonings as _Reasonings
 from mew.client.wire.feed import Feed as _Feed
 from mew.client.wire.websocket import Via
+from mew.proposals.book import ProposalBook as _ProposalBook
+from mew.proposals.catalogue import Catalogue as _Catalogue
 
 from .job import Cancelled
 from .portal import Portal
@@ -78,6 +78,7 @@ def connect_sync(
     *,
     space: str | None = None,
     token: str | Path | None = None,
+    participant: str | None = None,
     via: Via = Via.HEADER,
     tls: ssl.SSLContext | None = None,
     first_within_s: float = 0.0,
@@ -95,7 +96,14 @@ def connect_sync(
         ConnectError: nobody is there, or we are not let in.
     """
     there = connect(
-        url, space=space, token=token, via=via, tls=tls, first_within_s=first_within_s, recall=recall
+        url,
+        space=space,
+        token=token,
+        participant=participant,
+        via=via,
+        tls=tls,
+        first_within_s=first_within_s,
+        recall=recall,
     )
     return host(Portal(), there)
 

@@ -13,16 +13,15 @@ from mew.client.client import Client as _Client
 from mew.client.management import Granted, Invited, Written
 from mew.client.mcp.requests import OnProgress
 from mew.client.mcp.results import Message
-from mew.client.proposals.decided import Explanation, Rejection, Target
-from mew.client.proposals.offer import Server, Tool
 from mew.client.proposals.outcomes import Outcome, Strategy
-from mew.client.proposals.record import ProposalRecord
 from mew.client.proposals.stages import OnStage, Stage
 from mew.client.streams.files import Progress, Saved, Uploaded
 from mew.client.talk.chat import About, Format
 from mew.client.talk.reasonings import ActiveReasoning
 from mew.client.wire.session import Gap, Misconduct
 from mew.client.wire.websocket import Via
+from mew.proposals.catalogue import Server, Tool
+from mew.proposals.record import Explanation, ProposalRecord, Rejection, Target
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.kinds import CompactDone
@@ -58,6 +57,7 @@ def connect_sync(
     *,
     space: str | None = None,
     token: str | Path | None = None,
+    participant: str | None = None,
     via: Via = Via.HEADER,
     tls: ssl.SSLContext | None = None,
     first_within_s: float = 0.0,
@@ -193,11 +193,13 @@ class Client:
         reviewers: str | Sequence[str] = (),
         context: str | None = None,
         correlation_id: Sequence[str] = (),
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> dict[str, Any]:
         """Any MCP request, by a request where I may, by a proposal where I may only propose: the result as MCP has it."""
 
-    def tools(self, participant: str) -> Sequence[dict[str, Any]]:
-        """The tools that a participant offers, as it lists them now."""
+    def tools(self, participant: str | None = None) -> Sequence[Tool]:
+        """The tools of one participant as it lists them now, or of everyone here who answers."""
 
     def call(
         self,
@@ -211,7 +213,8 @@ class Client:
         on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        **more: Any,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Any:
         """Call a tool and return its value: by a request where I may, by a proposal where I may only propose."""
 
@@ -231,6 +234,8 @@ class Client:
         on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Any:
         """Read a resource: its text, or its `bytes`, and a list of these where it has not exactly one content."""
 
@@ -248,9 +253,10 @@ class Client:
         on_stage: OnStage | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        **more: str,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> list[Message]:
-        """Have a prompt written, with arguments as in `call`: its messages, those that are text with plain text."""
+        """Get a prompt's messages, with arguments as in `call`; text messages have plain text."""
 
     def complete(
         self,
@@ -273,12 +279,14 @@ class Client:
         target: str | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        timeout_s: float = 300.0,
+        timeout_s: float | None = None,
         fallback_s: float = 30.0,
         context: str | None = None,
         correlation_id: Sequence[str] = (),
         on_stage: OnStage | None = None,
         on_progress: OnProgress | None = None,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Proposal:
         """Propose an MCP request that somebody else may make; waiting for the proposal gives its outcome."""
 
@@ -291,13 +299,14 @@ class Client:
         *,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        timeout_s: float = 300.0,
+        timeout_s: float | None = None,
         fallback_s: float = 30.0,
         on_stage: OnStage | None = None,
         on_progress: OnProgress | None = None,
-        **more: Any,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Proposal:
-        """Propose that a tool be called, with arguments as in `call`."""
+        """Propose that a tool be called, with arguments as in `call` and the other parameters of `propose`."""
 
     def proposal(
         self, proposal_id: str, *, strategy: Strategy = Strategy.FIRST_REJECT, timeout_s: float = ...
@@ -454,6 +463,14 @@ class Review:
     @property
     def context(self) -> str | None: ...
     @property
+    def why(self) -> str | None:
+        """What its proposer says it is for: a claim."""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it can no longer be approved; None: there is no such moment."""
+
+    @property
     def description(self) -> str | None:
         """What the tool says of itself; None where no listing of it was seen, or more than one offers it."""
 
@@ -489,8 +506,8 @@ class Review:
     ) -> Any:
         """Carry it out and return the value, as `call` does: exactly as proposed, or with other `arguments`."""
 
-    def reject(self, reason: str = ..., explanation: str | None = None) -> None:
-        """Say no, with a code of §3.3.3 or any other; returns once that was accepted."""
+    def reject(self, reason: str = ..., message: str | None = None) -> None:
+        """Say no, with a code of §3.3.3 or any other, and in words; returns once that was accepted."""
 
 @final
 class Proposal:
@@ -554,12 +571,17 @@ class ProposalBook:
     def adopt(self, record: ProposalRecord) -> None:
         """Know what another book knows of a proposal, and go on from there."""
 
-    @property
-    def open(self) -> tuple[ProposalRecord, ...]:
-        """What waits for a decision, oldest first."""
+    def hold(self, id: str) -> None:
+        """Never forget this proposal, be it known yet or not: somebody waits for its end."""
+
+    def release(self, id: str) -> None:
+        """Treat a proposal that was held like any other."""
+
+    def open(self, now: datetime) -> tuple[ProposalRecord, ...]:
+        """The proposals a reviewer can still decide, oldest first."""
 
     def for_reviewer(
-        self, me: str, may_fulfil: Callable[[ProposalRecord], bool]
+        self, me: str, now: datetime, may_fulfil: Callable[[ProposalRecord], bool]
     ) -> tuple[ProposalRecord, ...]:
         """What waits for this reviewer's decision: not its own, nor meant for others alone, nor rejected by it."""
 
@@ -652,6 +674,9 @@ class Catalogue:
 
     def is_complete(self, participant: str) -> bool:
         """Whether its tools were listed to the end, and it has not said since that they changed."""
+
+    def outdate(self, participant: str) -> None:
+        """Its tools may be others now: it left or joined."""
 
 @final
 class ChatRoom:

@@ -23,8 +23,8 @@ class CallCancelled(Exception):
 class Call:
     """Who asks, and what a function may tell them while it works. Annotate a parameter with it to be given it.
 
-    `envelope` is the request, `id` its JSON-RPC id. `cancelled` becomes true when the caller cancels: an async function
-    is cancelled by itself, a sync one runs in a thread and has to look.
+    `envelope` is the request, `id` its JSON-RPC id or, without one, its envelope's. `cancelled` becomes true when the
+    caller cancels: an async function is cancelled by itself, a sync one runs in a thread and has to look.
     """
 
     def __init__(

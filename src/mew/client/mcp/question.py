@@ -29,7 +29,7 @@ class Question:
     def __init__(self, connection: Connection, envelope: Envelope, request: McpRequest) -> None:
         self._connection = connection
         self._envelope = envelope
-        self._request_id = request.id
+        self._request = request
         self._params: dict[str, Any] = {} if request.params is UNSET else request.params
         self._closed: str | None = None
         self._answer: Envelope | None = None
@@ -95,7 +95,7 @@ class Question:
     def is_known_as(self, request_id: Any) -> bool:
         """Whether its asker knows it by this: its JSON-RPC id, or that of its envelope."""
         is_id = isinstance(request_id, str | int) and not isinstance(request_id, bool)
-        return is_id and request_id in (self._request_id, self.id)
+        return is_id and request_id in (self._request.id, self.id)
 
     def preview(self) -> str:
         """A few lines, safe for a terminal, that say who asks what."""
@@ -155,7 +155,7 @@ class Question:
         if self._closed is not None:
             raise AlreadyDecided(f"question {self.id} {self._closed}")
         connection = self._connection
-        payload = {"jsonrpc": "2.0", "id": self._request_id, "result": result}
+        payload = self._request.response({"result": result})
         self._answer = connection.compose(
             Kind.MCP_RESPONSE,
             payload,

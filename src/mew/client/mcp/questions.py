@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.client.bounded import Shares
 from mew.client.wire.connection import Connection
 from mew.client.wire.feed import Feed
+from mew.proposals.bounded import Shares
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind, McpRequest, McpResponse
@@ -60,7 +60,7 @@ class Questions:
     def _listen(self, envelope: Envelope, payload: Any) -> None:
         match payload:
             case McpRequest(method=method) if method == ELICITATION:
-                if payload.id is not UNSET and self._connection.session.me in envelope.to:
+                if self._connection.session.me in envelope.to:
                     self._ask(Question(self._connection, envelope, payload))
             case McpRequest(method=method) if method == _CANCELLED and self._open:
                 self._take_back(envelope)

@@ -6,7 +6,7 @@ An answer is taken only from whom the request was addressed to, naming the reque
 import asyncio
 import difflib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final, TypeGuard
@@ -32,6 +32,7 @@ __all__ = [
     "lacking",
     "operation",
     "tell_progress",
+    "tool_call",
     "with_progress_token",
 ]
 
@@ -72,8 +73,11 @@ class Requests:
         on_progress: OnProgress | None = None,
         context: str | None = None,
         correlation_id: Sequence[str] = (),
+        via: str | None = None,
     ) -> Any:
         """Ask a participant, and return the JSON-RPC `result`; of several that are asked, the first that answers.
+
+        `via` names the surface on which somebody approved it, where it carries out a proposal.
 
         Cancelled or out of time, it tells the addressee that no answer is wanted any more, where it may. Who is not
         here is waited for, up to 5 seconds; who leaves may come back and answer.
@@ -93,6 +97,8 @@ class Requests:
         if on_progress is not None:
             params = with_progress_token(params, number)
         payload = {"jsonrpc": "2.0", "id": number, **operation(method, params)}
+        if via is not None:
+            payload["via"] = via
         envelope = self._connection.compose(
             Kind.MCP_REQUEST, payload, to=addressees, correlation_id=correlation_id, context=context
         )
@@ -114,8 +120,10 @@ class Requests:
                 raise
         return _result(response)
 
-    async def listing(self, to: str, what: str, method: str | None = None) -> list[dict[str, Any]]:
-        """All `tools`, `resources` or `prompts` that a participant lists, page after page.
+    async def listing(
+        self, to: str, what: str, method: str | None = None, *, timeout_s: float = 60.0
+    ) -> list[dict[str, Any]]:
+        """All `tools`, `resources` or `prompts` that a participant lists, page after page; `timeout_s` is for each.
 
         Raises:
             RpcError: as `request`; or what it answers is no listing, or one of more than 8 MiB or 1,000 pages.
@@ -126,7 +134,7 @@ class Requests:
         params: dict[str, Any] = {}
         size_bytes = 0
         for _ in range(_PAGES_MAX):
-            page = await self.request(to, method, params)
+            page = await self.request(to, method, params, timeout_s=timeout_s)
             listed = page.get(what) if isinstance(page, dict) else None
             if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
                 raise RpcError(_INVALID, f"what {to!r} answers to {method} is no listing")
@@ -315,6 +323,17 @@ def lacking(kind: str, payload: dict[str, Any], *, instead: str | None = None) -
 def operation(method: str, params: dict[str, Any] | None) -> dict[str, Any]:
     """What a request and a proposal have in common (§3.2)."""
     return {"method": method} if params is None else {"method": method, "params": params}
+
+
+def tool_call(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The params of `tools/call` and `prompts/get`.
+
+    Raises:
+        TypeError: the arguments are not a mapping from names.
+    """
+    if not isinstance(arguments, Mapping | None):
+        raise TypeError(f"arguments are a mapping such as {{'path': 'a.txt'}}, not {arguments!r}")
+    return {"name": name, "arguments": dict(arguments or {})}
 
 
 def with_progress_token(params: dict[str, Any] | None, token: str | int) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""Proposals: propose, follow, review, and keep the book (§3.2, §3.3, design §5).
+"""Proposals over a connection: propose, follow, review (§3.2, §3.3, design §5). What became of each: `mew.proposals`.
 
-- `book`, `record`, `decided`, `entries`  PURE: all proposals, and what became of each
-- `catalogue`, `offer`  PURE: what tools there are, learned by watching;  `digest`
+- `live`  keeps the book of a connection current
 - `propose`, `proposal`, `pursuit`, `following`, `outcomes`  the proposer's side;  `review`  the reviewer's
 - `stages`, `telling`  where one stands, for who waits
 """

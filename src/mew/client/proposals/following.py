@@ -6,14 +6,12 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from mew.proposals.book import ProposalBook
+from mew.proposals.record import Fulfilment, ProposalRecord, Rejection
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.kinds import McpResponse
 
-from .book import ProposalBook
-from .catalogue import Catalogue
-from .decided import Fulfilment, ProposalStatus, Rejection
-from .outcomes import Fulfilled, Outcome, Rejected, TimedOut, Withdrawn
-from .record import ProposalRecord
+from .outcomes import TIMEOUT, Fulfilled, Outcome, Rejected, TimedOut, Withdrawn
 
 __all__ = ["Following"]
 
@@ -21,37 +19,59 @@ __all__ = ["Following"]
 class Following:
     """One proposal, or several that are one after another the same. `id` is that of the last.
 
-    It has a book of its own: the proposals of others must not push this one out.
+    Until `release` the book holds them, so that the proposals of others do not push them out.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, book: ProposalBook) -> None:
+        """The book is kept current by others."""
         self.id = EnvelopeId("")
-        self._book = ProposalBook(catalogue)
+        self._book = book
+        self._ids: list[str] = []
         self._records: dict[str, ProposalRecord] = {}
-        self._known: set[str] = set()  # it, what rejected it and what carried it out
         self._responses: dict[str, McpResponse] = {}  # in full, which the book may not keep
         self._announced: dict[str, McpResponse] = {}  # of which the result is still on its way
 
-    def propose(self, envelope: Envelope, at: datetime) -> None:
+    def propose(self, id: str) -> None:
         """Follow this one from now on, too."""
-        self.id = EnvelopeId(envelope.id)
-        self._take(envelope, at)
+        self.id = EnvelopeId(id)
+        self._ids.append(id)
+        self._book.hold(id)
+
+    def accepted(self, envelope: Envelope, at: datetime) -> None:
+        """The gateway took it; if its echo was lost with a connection, the book learns of it now."""
+        self._book.apply_all(envelope, at)
+        self.refresh()
 
     def adopt(self, record: ProposalRecord) -> None:
-        """Follow one that was made before, from what another book knows of it."""
-        self.id = EnvelopeId(record.id)
-        self._book.adopt(record)
-        self._keep(record)
+        """Follow one that was made before."""
+        if self._book.get(record.id) is None:
+            self._book.adopt(record)
+        self.propose(record.id)
+        self.refresh()
         for sent in record.fulfilments:
             if sent.response is not None:
                 said = McpResponse(result=sent.response.result, error=sent.response.error)
                 self._responses[sent.response.id] = said
 
-    def take(self, envelope: Envelope, payload: object, at: datetime, *, announces: bool = False) -> bool:
-        """Take the next envelope; whether it is about this proposal. `announces`: its result is yet to be `arrived`."""
-        if self._known.isdisjoint(envelope.correlation_id):
+    def release(self) -> None:
+        """It came to its end."""
+        for id in self._ids:
+            self._book.release(id)
+
+    def refresh(self) -> bool:
+        """Look it up in the book; whether anything changed."""
+        changed = False
+        for id in self._ids:
+            record = self._book.get(id)
+            if record is not None and record is not self._records.get(id):
+                self._records[id] = record
+                changed = True
+        return changed
+
+    def take(self, envelope: Envelope, payload: object, *, announces: bool = False) -> bool:
+        """Take an envelope that the book has; whether it changed anything. `announces`: its result follows."""
+        if not self.refresh():
             return False
-        self._take(envelope, at)
         if isinstance(payload, McpResponse):
             for sent in self.fulfilments:
                 if sent.response is not None and sent.response.id == envelope.id:
@@ -82,14 +102,19 @@ class Following:
 
     @property
     def fulfilments(self) -> tuple[Fulfilment, ...]:
-        """The requests that carried it out, the one that decided first; also those that came after a withdrawal."""
-        every = (sent for record in self._records.values() for sent in record.fulfilments)
-        return tuple(sent for sent in every if not sent.unrelated)
+        """The requests that carry it out, the one that decides first; late ones too, unless they were refused."""
+        found: dict[str, Fulfilment] = {}
+        for record in self._records.values():
+            decides = () if record.fulfilment is None else (record.fulfilment,)
+            for sent in (*decides, *record.fulfilments):
+                if not (sent.late and sent.response is not None and not sent.ran):
+                    found.setdefault(sent.id, sent)
+        return tuple(found.values())
 
     @property
     def is_open(self) -> bool:
         """Whether nobody has carried it out, and it was not withdrawn."""
-        return self.record.is_open and not self.fulfilments
+        return not self.fulfilments and self.record.withdrawn is None
 
     @property
     def is_answered(self) -> bool:
@@ -100,12 +125,17 @@ class Following:
         for sent in self.fulfilments:
             said = None if sent.response is None else self._responses.get(sent.response.id)
             if sent.response is not None and said is not None:
+                params = {} if sent.params is UNSET else sent.params
+                arguments = params.get("arguments")
                 return Fulfilled(
                     by=sent.by,
+                    via=sent.via,
                     request_id=sent.id,
                     response_by=sent.response.by,
                     result=None if said.result is UNSET else said.result,
                     error=None if said.error is UNSET else said.error,
+                    arguments=arguments if isinstance(arguments, dict) else {},
+                    digest=sent.digest,
                     edited=sent.edited,
                     differences=sent.differences,
                 )
@@ -115,20 +145,10 @@ class Following:
 
     def _retracted(self) -> Rejected | TimedOut | Withdrawn:
         """Why it was withdrawn, be it by an earlier process: its proposer gave up, or changed its mind."""
-        match self.record.status:
-            case ProposalStatus.TIMED_OUT:
-                return TimedOut(rejections=self.rejections)
-            case ProposalStatus.REJECTED:
-                last = self.rejections[-1]
-                return Rejected(by=last.by, reason=last.reason, rejections=self.rejections)
         withdrawn = self.record.withdrawn
-        return Withdrawn(reason=None if withdrawn is None else withdrawn.reason)
-
-    def _take(self, envelope: Envelope, at: datetime) -> None:
-        for record in self._book.apply_all(envelope, at):
-            self._keep(record)
-
-    def _keep(self, record: ProposalRecord) -> None:
-        self._records[record.id] = record
-        said = (*record.rejections, *record.fulfilments)
-        self._known.update((record.id, *(entry.id for entry in said)))
+        if withdrawn is None or withdrawn.reason == TIMEOUT or self.record.has_expired(withdrawn.at):
+            return TimedOut(rejections=self.rejections)
+        if withdrawn.after_rejection:
+            last = self.rejections[-1]
+            return Rejected(by=last.by, reason=last.reason, message=last.words, rejections=self.rejections)
+        return Withdrawn(reason=withdrawn.reason)

@@ -1,17 +1,17 @@
 """PURE. How a proposal can end for its proposer, and when rejections end it (§3.3.2, design §5)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, assert_never
 
-from mew.protocol.differences import Difference
+from mew.proposals.differences import Difference
+from mew.proposals.record import Rejection
 from mew.protocol.kinds import JsonRpcError
 from mew.protocol.visible import literal, named, visible
 
-from .decided import Rejection
-
 __all__ = [
+    "TIMEOUT",
     "Fulfilled",
     "Outcome",
     "Rejected",
@@ -22,6 +22,8 @@ __all__ = [
     "told_rejections",
 ]
 
+TIMEOUT: Final = "timeout"
+"""The reason of a withdrawal because nobody took the proposal up in time."""
 _SHOWN_MAX: Final = 4
 
 
@@ -40,16 +42,20 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Fulfilled:
-    """`by` sent the request, and `response_by` answered it: with a `result`, or with an `error`.
+    """`by` approved it on the surface `via`, and `response_by` answered: with a `result`, or with an `error`.
 
-    `edited`: what was sent is not what was proposed; `differences` says in what.
+    `arguments` are those that the tool was called with, `digest` is of what was sent. `edited`: that is not what was
+    proposed; `differences` says in what.
     """
 
     by: str
     request_id: str
     response_by: str
+    via: str | None = None
     result: Any = None
     error: JsonRpcError | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    digest: str | None = None
     edited: bool = False
     differences: tuple[Difference, ...] = ()
 
@@ -71,10 +77,11 @@ class Fulfilled:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
-    """`by` rejected it last, and that was the end of it; `rejections` are all of them."""
+    """`by` rejected it last, in the words of `message`, and that was the end of it; `rejections` are all of them."""
 
     by: str
     reason: str | None
+    message: str | None = None
     rejections: tuple[Rejection, ...]
 
     def __str__(self) -> str:
@@ -135,5 +142,5 @@ def told_rejections(rejections: tuple[Rejection, ...]) -> str:
 
 def _told(rejection: Rejection) -> str:
     reason = "" if rejection.reason is None else f": {visible(rejection.reason)}"
-    explained = f" ({literal(rejection.explanations[-1].text)})" if rejection.explanations else ""
-    return f"by {named(rejection.by)}{reason}{explained}"
+    words = f" ({literal(rejection.words)})" if rejection.words else ""
+    return f"by {named(rejection.by)}{reason}{words}"

@@ -11,13 +11,12 @@ from mew.client.mcp.parcel import parcel_in
 from mew.client.mcp.results import value_of
 from mew.client.wire.connection import Connection
 from mew.client.wire.feed import Feed
+from mew.proposals.book import ProposalBook
+from mew.proposals.record import Explanation, ProposalRecord, Rejection
 from mew.protocol.envelope import EnvelopeId
 
-from .book import ProposalBook
-from .decided import Explanation, Rejection
 from .outcomes import Fulfilled, Outcome
 from .pursuit import NO_LONGER_NEEDED, Pursuit
-from .record import ProposalRecord
 from .stages import Stage
 
 __all__ = ["Proposal"]
@@ -49,7 +48,7 @@ class Proposal(Awaitable[Outcome]):
     @property
     def digest(self) -> str | None:
         """What identifies exactly this operation (design §5); None where it has no canonical form."""
-        return (self._book.get(self.id) or self._pursuit.following.record).digest
+        return self.record.digest
 
     @property
     def record(self) -> ProposalRecord:

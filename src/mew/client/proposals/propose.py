@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any, Final
 from weakref import WeakSet
@@ -12,20 +12,23 @@ from msgspec import UNSET
 from mew.client.errors import Refused
 from mew.client.history import Asked, History
 from mew.client.mcp.requests import OnProgress, Requests, lacking, operation, with_progress_token
+from mew.client.mcp.tool_listings import ToolListings
 from mew.client.wire.connection import Connection
+from mew.proposals.book import ProposalBook
+from mew.proposals.preview import PROPOSED_TOKEN
+from mew.proposals.record import ProposalRecord
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Grant, Kind, Presence, Revoke, Welcome
 
-from .book import ProposalBook
 from .outcomes import Strategy
 from .proposal import Proposal
 from .pursuit import Plan, Pursuit
-from .record import PROPOSED_TOKEN, ProposalRecord
 from .stages import OnStage
 
 __all__ = ["Proposals"]
 
+_CALL_TOOL: Final = "tools/call"
 _REQUEST_S: Final = 60.0
 _PROPOSAL_S: Final = 300.0
 _FALLBACK_S: Final = 30.0
@@ -43,6 +46,7 @@ class Proposals:
     def __init__(self, connection: Connection, requests: Requests, book: ProposalBook) -> None:
         self._connection = connection
         self._requests = requests
+        self.listings = ToolListings(connection, requests, book.catalogue)
         self._book = book
         self._alive: WeakSet[Pursuit] = WeakSet()
         connection.listen(self._listen, _HEARD)
@@ -55,21 +59,26 @@ class Proposals:
         target: str | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
-        timeout_s: float = _PROPOSAL_S,
+        timeout_s: float | None = None,
         fallback_s: float = _FALLBACK_S,
         context: str | None = None,
         correlation_id: str | Sequence[str] = (),
         on_stage: OnStage | None = None,
         on_progress: OnProgress | None = None,
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Proposal:
         """Propose an MCP request that somebody else may make; returns once everyone is being shown it.
 
         `target` is to carry it out; without one, it is for whoever approves to say. `reviewers` are for the strategies
         that name some. What has not come to an end after `timeout_s` is withdrawn. With `on_progress`, it is part of
-        what is proposed that whoever carries it out says how far they are.
+        what is proposed that whoever carries it out says how far they are. `why` is shown to reviewers. After
+        `expires_in` seconds nobody can approve it any more, whether this process still runs or not; without
+        `timeout_s` it is withdrawn then, or else after 300 seconds.
 
         Raises:
-            ValueError: the strategy names reviewers and none were given, or the other way round.
+            ValueError: the strategy names reviewers and none were given, or the other way round; `expires_in` is not
+                positive.
             Refused: the gateway said no.
             Unanswered: the gateway did not accept it in time.
             Disconnected: the connection ended for good.
@@ -88,13 +97,15 @@ class Proposals:
             target=target,
             strategy=strategy,
             reviewers=reviewers,
-            timeout_s=timeout_s,
+            timeout_s=_within_s(timeout_s, expires_in),
             fallback_s=fallback_s,
             context=context,
             correlation_id=(correlation_id,) if isinstance(correlation_id, str) else tuple(correlation_id),
             on_progress=on_progress,
+            why=why,
+            expires_at=_after(expires_in),
         )
-        pursuit = Pursuit(self._connection, self._book.catalogue, plan, self._requests.delivery)
+        pursuit = Pursuit(self._connection, self._book, plan, self._requests.delivery)
         self._alive.add(pursuit)
         if on_stage is not None:
             pursuit.telling.watch(on_stage)
@@ -133,6 +144,8 @@ class Proposals:
         reviewers: str | Sequence[str] = (),
         context: str | None = None,
         correlation_id: Sequence[str] = (),
+        why: str | None = None,
+        expires_in: float | None = None,
     ) -> Any:
         """Ask, and return the JSON-RPC `result`: by a request where we may, by a proposal where we may only propose.
 
@@ -141,6 +154,8 @@ class Proposals:
         Raises:
             RpcError: the answer is a JSON-RPC error.
             NotFulfilled: it was proposed, and rejected, withdrawn or not taken up in time.
+            UnknownTool: the target is known to list no such tool.
+            InvalidArguments: it would be a proposal, and the tool's schema does not allow the arguments.
             Absent: the target is not in the space.
             Unanswered: no answer came in time.
             Refused: we may neither request nor propose it, or the gateway said no.
@@ -150,6 +165,8 @@ class Proposals:
         payload = operation(method, params)
         session = self._connection.session
         if session.may(Kind.MCP_REQUEST, [target], {"jsonrpc": "2.0", "id": 0, **payload}):
+            if method == _CALL_TOOL:
+                await self.listings.check_name(target, params or {})
             try:
                 return await self._requests.request(
                     target,
@@ -166,8 +183,10 @@ class Proposals:
                     raise
         if not session.may(Kind.MCP_PROPOSAL, [target], payload):
             raise lacking(Kind.MCP_REQUEST, payload, instead=Kind.MCP_PROPOSAL)
-        within_s = _PROPOSAL_S if timeout_s is None else timeout_s
+        within_s = _within_s(timeout_s, expires_in)
         await self._requests.present(target, within_s=within_s)
+        if method == _CALL_TOOL:
+            await self.listings.check(target, params or {})
         proposal = await self.propose(
             method,
             params,
@@ -179,6 +198,8 @@ class Proposals:
             correlation_id=correlation_id,
             on_stage=on_stage,
             on_progress=on_progress,
+            why=why,
+            expires_in=expires_in,
         )
         return await proposal.result()
 
@@ -198,7 +219,7 @@ class Proposals:
             context=record.context,
             correlation_id=(),
         )
-        pursuit = Pursuit(self._connection, self._book.catalogue, plan, self._requests.delivery)
+        pursuit = Pursuit(self._connection, self._book, plan, self._requests.delivery)
         self._alive.add(pursuit)
         await pursuit.resume(record)
         return pursuit
@@ -239,3 +260,17 @@ class Proposals:
         elif isinstance(payload, Presence | Grant | Revoke | Welcome):
             for pursuit in tuple(self._alive):
                 pursuit.look_again()
+
+
+def _within_s(timeout_s: float | None, expires_in: float | None) -> float:
+    if timeout_s is not None:
+        return timeout_s
+    return _PROPOSAL_S if expires_in is None else expires_in
+
+
+def _after(seconds: float | None) -> datetime | None:
+    if seconds is None:
+        return None
+    if not 0 < seconds < inf:
+        raise ValueError(f"expires_in must be a positive number of seconds, not {seconds:g}")
+    return datetime.now(UTC) + timedelta(seconds=seconds)

@@ -13,14 +13,13 @@ from mew.client.errors import AlreadyDecided, Disconnected, MewError, StreamBrok
 from mew.client.mcp.parcel import Delivery, parcel_in
 from mew.client.mcp.requests import PROGRESS, OnProgress, operation, tell_progress
 from mew.client.wire.connection import Connection
+from mew.proposals.book import ProposalBook
+from mew.proposals.record import ProposalRecord, ProposalStatus, Target, names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpRequest, McpResponse
 
-from .catalogue import Catalogue
-from .decided import TIMEOUT, ProposalStatus, Target, names_in
 from .following import Following
-from .outcomes import Outcome, Rejected, Strategy, TimedOut, Withdrawn, is_rejected
-from .record import ProposalRecord
+from .outcomes import TIMEOUT, Outcome, Rejected, Strategy, TimedOut, Withdrawn, is_rejected
 from .stages import Stage
 from .telling import Telling
 
@@ -48,17 +47,19 @@ class Plan:
     fallback_s: float
     context: str | None
     correlation_id: tuple[str, ...]
+    why: str | None = None
+    expires_at: datetime | None = None
     on_progress: OnProgress | None = None
 
 
 class Pursuit:
     """Once begun it goes on by itself, to its `outcome`."""
 
-    def __init__(self, connection: Connection, catalogue: Catalogue, plan: Plan, deliver: Deliver) -> None:
+    def __init__(self, connection: Connection, book: ProposalBook, plan: Plan, deliver: Deliver) -> None:
         """`deliver` brings the result of a response that only announces it."""
         self.plan = plan
         self._deliver = deliver
-        self.following = Following(catalogue)
+        self.following = Following(book)
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._connection = connection
         self._changed = asyncio.Event()
@@ -80,9 +81,14 @@ class Pursuit:
                 await self._propose(self.plan.correlation_id, reviewers=self.plan.reviewers)
         except TimeoutError:
             self.take_back()
+            self.following.release()
             raise Unanswered(f"the gateway did not accept the proposal within {timeout_s:g} s") from None
         except asyncio.CancelledError:
             self.take_back()
+            self.following.release()
+            raise
+        except MewError:
+            self.following.release()
             raise
         self._go_on()
 
@@ -100,7 +106,8 @@ class Pursuit:
         """Where it stands, as far as we know."""
         following = self.following
         if self.outcome.done() and self.outcome.exception() is None:
-            return Stage.at_the_end(following.id, self.outcome.result())
+            status = following.record.status(datetime.now(UTC))
+            return Stage.at_the_end(following.id, status, self.outcome.result())
         sent = following.fulfilments[0] if following.fulfilments else None
         return Stage.on_the_way(following.id, sent, following.rejections)
 
@@ -110,7 +117,7 @@ class Pursuit:
             self._progressed(envelope, payload)
             return
         is_large = isinstance(payload, McpResponse) and parcel_in(payload.result) is not None
-        if self.following.take(envelope, payload, datetime.now(UTC), announces=is_large):
+        if self.following.take(envelope, payload, announces=is_large):
             if is_large and self.following.announced(envelope.id):
                 self._connection.spawn(self._receive(envelope.id, self._deliver(envelope, payload), payload))
             self._changed.set()
@@ -167,7 +174,11 @@ class Pursuit:
             self._connection.post(self._withdrawal(NO_LONGER_NEEDED))
 
     def _go_on(self) -> None:
-        self._deadline_s = asyncio.get_running_loop().time() + self.plan.timeout_s
+        left_s = self.plan.timeout_s
+        if self.following.record.expires_at is not None:
+            until_then = self.following.record.expires_at - datetime.now(UTC)
+            left_s = min(left_s, until_then.total_seconds())
+        self._deadline_s = asyncio.get_running_loop().time() + left_s
         self._tell()
         running = self._run()
         self._connection.spawn(running).add_done_callback(lambda _: self._over(running))
@@ -195,6 +206,10 @@ class Pursuit:
         if reviewers:  # decision 004
             only = {"exclusive": True} if plan.strategy is Strategy.EXCLUSIVE else {}
             payload["targeting"] = {"preferred": list(reviewers), **only}
+        if plan.why:
+            payload["why"] = plan.why
+        if plan.expires_at is not None:
+            payload["expires_at"] = plan.expires_at.isoformat()
         envelope = self._connection.compose(
             Kind.MCP_PROPOSAL,
             payload,
@@ -202,8 +217,9 @@ class Pursuit:
             correlation_id=correlation_id,
             context=plan.context,
         )
-        self.following.propose(envelope, datetime.now(UTC))  # now: what is said of it may come before we wake
+        self.following.propose(envelope.id)  # now: what is said of it may come before we wake
         await self._connection.send(envelope)
+        self.following.accepted(envelope, datetime.now(UTC))
 
     async def _run(self) -> None:
         ended = self._connection.ended
@@ -219,6 +235,7 @@ class Pursuit:
     def _over(self, running: Coroutine[Any, Any, None]) -> None:
         """It ran to its end, or was cancelled with the connection, maybe before it began."""
         running.close()
+        self.following.release()
         if not self.outcome.done():
             self.outcome.set_exception(Disconnected(1000, "closed here"))
         self.outcome.exception()  # marks it as seen: nobody has to ask
@@ -236,10 +253,12 @@ class Pursuit:
             await self._retract(NO_LONGER_NEEDED if was_rejected else TIMEOUT)
             if not following.fulfilments:  # and by now the explanation of a rejection is there too
                 return self._rejected() if was_rejected else TimedOut(rejections=following.rejections)
-        if following.fulfilments and following.record.is_open:
+        if following.fulfilments and following.record.is_open(datetime.now(UTC)):
             await self._retract(_DUPLICATE)  # what the preferred were asked was carried out after all
         if following.fulfilments:
-            await self._until(lambda: following.is_answered, self._deadline_s)
+            await self._until(lambda: following.is_answered or following.is_open, self._deadline_s)
+            if following.is_open:  # again: what came too late was refused
+                await self._retract(TIMEOUT)
         end = following.end()
         is_ours = self._taken_back is not None and not following.fulfilments
         return Withdrawn(reason=self._taken_back) if is_ours else end
@@ -296,7 +315,8 @@ class Pursuit:
             for said in rejections
             if plan.strategy is not Strategy.EXCLUSIVE or said.by in plan.reviewers
         ]
-        return Rejected(by=counted[-1].by, reason=counted[-1].reason, rejections=rejections)
+        last = counted[-1]
+        return Rejected(by=last.by, reason=last.reason, message=last.words, rejections=rejections)
 
     async def _retract(self, reason: str) -> bool:
         """Withdraw it if we may, so that no one approves into the void; whether everyone has seen that."""

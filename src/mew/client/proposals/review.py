@@ -14,40 +14,35 @@ from msgspec import UNSET
 from mew.client.errors import AlreadyDecided, MewError
 from mew.client.mcp.requests import Requests, lacking, operation
 from mew.client.mcp.results import value_of
-from mew.client.mcp.validation import check
+from mew.client.mcp.validation import check_call
 from mew.client.wire.connection import Connection
 from mew.client.wire.feed import Feed
+from mew.proposals.book import ProposalBook
+from mew.proposals.catalogue import Tool
+from mew.proposals.preview import preview
+from mew.proposals.record import ProposalRecord, ProposalStatus, Target, names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpProposal, Presence, Welcome
-
-from .book import ProposalBook
-from .decided import Target, names_in
-from .offer import Tool
-from .record import ProposalRecord
 
 __all__ = ["Review", "Reviews"]
 
 _REQUEST_S: Final = 60.0
 _CALL_TOOL: Final = "tools/call"
 _LISTING_S: Final = 1.0
+_ANSWER_S: Final = 3.0
 _DISAGREE: Final = "disagree"
-_HEARD: Final = (
-    Kind.MCP_PROPOSAL,
-    Kind.MCP_REQUEST,
-    Kind.MCP_RESPONSE,
-    Kind.MCP_REJECT,
-    Kind.MCP_WITHDRAW,
-    Kind.CHAT,
-    Kind.PRESENCE,
-    Kind.WELCOME,
-)
+_HEARD: Final = (Kind.MCP_PROPOSAL, Kind.MCP_REQUEST, Kind.MCP_WITHDRAW, Kind.PRESENCE, Kind.WELCOME)
 
 
 class Reviews:
-    """The proposals of others that one may decide. It feeds the book; who wants to hear what changed feeds it first."""
+    """The proposals of others that one may decide."""
 
-    def __init__(self, connection: Connection, book: ProposalBook, requests: Requests) -> None:
+    def __init__(
+        self, connection: Connection, book: ProposalBook, requests: Requests, *, via: str = "sdk"
+    ) -> None:
+        """The book is kept current by others. `via` names the surface: the record says where a decision was made."""
         self.book = book
+        self._via = via
         self._connection = connection
         self._requests = requests
         self._feeds: WeakKeyDictionary[Feed[Review], set[str]] = WeakKeyDictionary()
@@ -79,12 +74,14 @@ class Reviews:
         return self._review(self.book[id])
 
     def _listen(self, envelope: Envelope, payload: Any) -> None:
-        if envelope.kind == Kind.CHAT and not envelope.correlation_id:
-            return
-        for record in self.book.apply_all(envelope, datetime.now(UTC)):
-            if not record.is_open and record.id in self._approving:
-                self._requests.give_up(record.id, AlreadyDecided(_decided(record)))
+        now = datetime.now(UTC)
+        for id in self._approving.intersection(envelope.correlation_id):
+            record = self.book.get(id)
+            if record is not None and not record.is_open(now):
+                self._requests.give_up(id, AlreadyDecided(_decided(record, now)))
         # Who is here, and what we may do, decide too what is for us.
+        if isinstance(payload, Presence):
+            self._asked.pop(payload.participant.id, None)  # who rejoins may answer now
         if isinstance(payload, McpProposal | Presence | Welcome):
             for feed in tuple(self._feeds):
                 self._offer(feed)
@@ -93,13 +90,13 @@ class Reviews:
         if feed.closed:
             self._feeds.pop(feed, None)
             return
-        shown = self._feeds[feed]
-        shown &= {record.id for record in self.book.open}
+        shown, now = self._feeds[feed], datetime.now(UTC)
+        shown &= {record.id for record in self.book.open(now)}
 
         def is_new(record: ProposalRecord) -> bool:
             return record.id not in shown and self._may_decide(record)
 
-        for record in self.book.for_reviewer(self._connection.session.me, is_new):
+        for record in self.book.for_reviewer(self._connection.session.me, now, is_new):
             shown.add(record.id)
             listing = self._listing(record)
             if listing is None:
@@ -108,7 +105,7 @@ class Reviews:
                 self._connection.spawn(self._offer_after(listing, weakref.ref(feed), record.id))
 
     def _review(self, record: ProposalRecord) -> "Review":
-        return Review(self._connection, self.book, self._requests, record, self._approving)
+        return Review(self._connection, self.book, self._requests, record, self._approving, self._via)
 
     async def _offer_after(
         self, listing: asyncio.Task[None], feed: "weakref.ref[Feed[Review]]", id: str
@@ -116,7 +113,7 @@ class Reviews:
         """A preview is worth little without what the tool is; but a moment is all that we wait for it."""
         await asyncio.wait({listing}, timeout=_LISTING_S)
         wanted, record = feed(), self.book.get(id)
-        if wanted is not None and record is not None and record.is_open:
+        if wanted is not None and record is not None and record.is_open(datetime.now(UTC)):
             wanted.offer(self._review(record))
 
     def _listing(self, record: ProposalRecord) -> asyncio.Task[None] | None:
@@ -133,7 +130,7 @@ class Reviews:
 
     async def _list_tools(self, target: str) -> None:
         with suppress(MewError):
-            await self._requests.listing(target, "tools")
+            await self._requests.listing(target, "tools", timeout_s=_ANSWER_S)
 
     def _may_decide(self, record: ProposalRecord) -> bool:
         session = self._connection.session
@@ -155,6 +152,7 @@ class Review:
         requests: Requests,
         record: ProposalRecord,
         approving: set[str],
+        via: str,
     ) -> None:
         """Made by `Reviews`; `approving` are those being approved, by this or another `Review` of the same."""
         self._connection = connection
@@ -162,6 +160,7 @@ class Review:
         self._requests = requests
         self._record = record
         self._approving = approving
+        self._via = via
 
     @property
     def record(self) -> ProposalRecord:
@@ -208,6 +207,16 @@ class Review:
         return self._record.context
 
     @property
+    def why(self) -> str | None:
+        """What its proposer says it is for: a claim."""
+        return self._record.why
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it can no longer be approved; None: there is no such moment."""
+        return self._record.expires_at
+
+    @property
     def description(self) -> str | None:
         """What the tool says of itself; None where no listing of it was seen, or more than one offers it."""
         tool = self._tool(self._sole_target)
@@ -245,11 +254,11 @@ class Review:
     @property
     def open(self) -> bool:
         """Whether it still waits for a decision; rejections by others do not close it."""
-        return self.record.is_open and self._book.get(self.id) is self.record
+        return self.record.is_open(datetime.now(UTC)) and self._book.get(self.id) is self.record
 
     def preview(self) -> str:
         """A few lines that say what it would do."""
-        return self.record.preview()
+        return preview(self.record)
 
     async def approve(
         self,
@@ -292,15 +301,16 @@ class Review:
                 timeout_s=timeout_s,
                 context=self.context,
                 correlation_id=[self.id],
+                via=self._via,
             )
         finally:
             self._approving.discard(self.id)
         return value_of(result) if self.method == _CALL_TOOL else result
 
-    async def reject(self, reason: str = _DISAGREE, explanation: str | None = None) -> None:
-        """Say no, with a code of §3.3.3 or any other; returns once that was accepted.
+    async def reject(self, reason: str = _DISAGREE, message: str | None = None) -> None:
+        """Say no, with a code of §3.3.3 or any other, and in words; returns once that was accepted.
 
-        The explanation follows as a chat that nobody waits for.
+        The message reaches the proposer with the rejection, and stays in the audit record.
 
         Raises:
             AlreadyDecided: it is no longer open, or being approved here; nothing was sent.
@@ -308,23 +318,18 @@ class Review:
             Disconnected: the connection ended for good.
         """
         self._check_open()
-        connection, to = self._connection, [self.proposer]
-        no = connection.compose(Kind.MCP_REJECT, {"reason": reason}, to=to, correlation_id=[self.id])
-        if explanation is not None and connection.session.may(Kind.MCP_REJECT, to, {"reason": reason}):
-            # At once, and behind it: who waits for the outcome has it by then.
-            asyncio.get_running_loop().call_soon(self._explain, explanation, no)
-        await connection.send(no)
-
-    def _explain(self, explanation: str, no: Envelope) -> None:
-        connection, said = self._connection, {"text": explanation, "format": "plain"}
-        connection.post(connection.compose(Kind.CHAT, said, to=no.to, correlation_id=[no.id]))
+        payload = {"reason": reason, "via": self._via} | ({} if message is None else {"message": message})
+        connection = self._connection
+        await connection.send(
+            connection.compose(Kind.MCP_REJECT, payload, to=[self.proposer], correlation_id=[self.id])
+        )
 
     def _check_open(self, *, by_us: bool = False) -> None:
         record = self.record
         if self.id in self._approving and not by_us:
             raise AlreadyDecided(f"proposal {self.id} is being approved")
         if not self.open:
-            raise AlreadyDecided(_decided(record))
+            raise AlreadyDecided(_decided(record, datetime.now(UTC)))
 
     @property
     def _sole_target(self) -> str | None:
@@ -361,7 +366,7 @@ class Review:
         if tool is not None and arguments is not None:
             for participant in to:
                 known = self._book.catalogue.tool(participant, tool)
-                check(arguments, None if known is None else known.input_schema)
+                check_call(arguments, None if known is None else known.input_schema)
         return params if arguments is None else {**params, "arguments": arguments}
 
 
@@ -369,9 +374,11 @@ def _request(method: str, params: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 0, **operation(method, params or None)}
 
 
-def _decided(record: ProposalRecord) -> str:
-    """Why it can no longer be."""
+def _decided(record: ProposalRecord, now: datetime) -> str:
+    """Why it can no longer be decided."""
     if record.fulfilment is not None:
         return f"proposal {record.id} was approved by {record.fulfilment.by}"
+    if record.status(now) is ProposalStatus.EXPIRED:
+        return f"proposal {record.id} has expired: nobody can approve it any more"
     what = "is no longer known" if record.withdrawn is None else f"was withdrawn by {record.proposer}"
     return f"proposal {record.id} {what}"

@@ -6,10 +6,10 @@ from typing import Final, TypeAlias, assert_never
 
 from msgspec import UNSET
 
-from mew.protocol.differences import Difference
+from mew.proposals.differences import Difference
+from mew.proposals.record import Fulfilment, ProposalStatus, Rejection
 from mew.protocol.visible import literal, named, visible
 
-from .decided import Fulfilment, ProposalStatus, Rejection
 from .outcomes import Fulfilled, Outcome, Rejected, TimedOut, Withdrawn, told_rejections
 
 __all__ = ["OnStage", "Stage"]
@@ -52,10 +52,9 @@ class Stage:
         )
 
     @classmethod
-    def at_the_end(cls, proposal_id: str, outcome: Outcome) -> "Stage":
+    def at_the_end(cls, proposal_id: str, status: ProposalStatus, outcome: Outcome) -> "Stage":
         match outcome:
             case Fulfilled(by=by, edited=edited, differences=differences):
-                status = ProposalStatus.FAILED if outcome.failed else ProposalStatus.FULFILLED
                 return cls(
                     proposal_id=proposal_id,
                     status=status,
@@ -65,14 +64,12 @@ class Stage:
                     outcome=outcome,
                 )
             case Rejected(by=by, rejections=rejections):
-                status = ProposalStatus.REJECTED
                 return cls(
                     proposal_id=proposal_id, status=status, by=by, rejections=rejections, outcome=outcome
                 )
             case Withdrawn():
-                return cls(proposal_id=proposal_id, status=ProposalStatus.WITHDRAWN, outcome=outcome)
+                return cls(proposal_id=proposal_id, status=status, outcome=outcome)
             case TimedOut(rejections=rejections, approved_by=by):
-                status = ProposalStatus.TIMED_OUT
                 return cls(
                     proposal_id=proposal_id, status=status, by=by, rejections=rejections, outcome=outcome
                 )

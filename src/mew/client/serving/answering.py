@@ -2,13 +2,15 @@
 
 What a participant is asked, it answers whatever the `context`. A request to nobody in particular asks nobody, and is
 left alone: if everyone answered, the one who asked would get as many answers as there are participants, and takes
-none of them (design §3.18). Notifications are never answered.
+none of them (design §3.18). Notifications are never answered. A request needs no JSON-RPC `id`, which the TypeScript
+implementation never sends: its answer has none either, and is correlated by envelope (design §3.19).
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from mew.client.mcp.answerer import Answerer
 from mew.client.mcp.call import Call, CallCancelled
 from mew.client.mcp.parcel import MARK
 from mew.client.wire.connection import Connection
+from mew.proposals.book import ProposalBook
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
@@ -58,13 +61,19 @@ class Answering:
         at_once: int = _AT_ONCE,
         waiting_max: int = _WAITING_MAX,
         dispatch: Dispatch | None = None,
+        book: ProposalBook | None = None,
         leave: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`dispatch` takes results that are too large for an envelope; `leave` says which methods others answer."""
+        """`dispatch` takes results that are too large for an envelope; `leave` says which methods others answer.
+
+        `book` is up to date when an envelope is heard: what carries out a proposal that it knows to have expired is
+        refused.
+        """
         self._connection = connection
         self._server = server
         self._voice = voice
         self._dispatch = dispatch
+        self._book = book
         self._leave = leave
         self._lane = Lane(connection, at_once=at_once, waiting_max=waiting_max, held=True)
         self._asked: dict[str, _Asked] = {}
@@ -74,7 +83,7 @@ class Answering:
         match payload:
             case McpRequest() if self._connection.session.me in envelope.to:
                 self._take(envelope, payload)
-            case McpRequest(id=request_id) if not envelope.to and request_id is UNSET:
+            case McpRequest(is_notification=True) if not envelope.to:
                 self._take(envelope, payload)
             case Presence(event="leave", participant=participant):
                 self._server.forget(participant.id)
@@ -110,7 +119,7 @@ class Answering:
 
     def _take(self, envelope: Envelope, request: McpRequest) -> None:
         params = {} if request.params is UNSET else request.params
-        if request.id is UNSET:
+        if request.is_notification:
             if request.method == "notifications/cancelled":
                 self._cancel_waiting(envelope.sender, params.get("requestId"))
             self._server.notice(request.method, params, envelope.sender)
@@ -118,12 +127,30 @@ class Answering:
         if envelope.id in self._asked or self._leave(request.method):
             return  # it is being answered
         notify = partial(self._notify, envelope)
-        call = Call(envelope, method=request.method, params=params, id=request.id, notify=notify)
-        asked = _Asked(call, params)
+        request_id = envelope.id if request.id is UNSET else request.id
+        call = Call(envelope, method=request.method, params=params, id=request_id, notify=notify)
+        asked = _Asked(call, request, params)
         self._asked[envelope.id] = asked
+        expired = self._expired(envelope, request.method, params)
+        if expired is not None:
+            self._respond(asked, _error(RpcError(_UNAVAILABLE, expired)))
+            return
         if not self._lane.offer(partial(self._answer, asked), envelope):
             busy = f"{self._connection.session.me!r} is busy: too many requests wait; ask again later"
             self._respond(asked, _error(RpcError(_UNAVAILABLE, busy)))
+
+    def _expired(self, envelope: Envelope, method: str, params: dict[str, Any]) -> str | None:
+        """Why a request is refused that carries out a proposal after its time; None: it is not."""
+        if self._book is None:
+            return None
+        now = datetime.now(UTC)
+        for record in filter(None, map(self._book.get, envelope.correlation_id)):
+            if record.expires_at is None or not record.has_expired(now):
+                continue
+            if record.is_fulfilled_by(envelope.to, method, params):
+                when = record.expires_at.isoformat(timespec="seconds")
+                return f"proposal {record.id} expired at {when}, before it was approved: nothing was done"
+        return None
 
     def _cancel_waiting(self, sender: str, wanted: Any) -> None:
         """Those that run, the server cancels; MCP wants no answer to either."""
@@ -190,7 +217,7 @@ class Answering:
         call = asked.call
         to, about = (call.sender,), (call.envelope.id,)
         context = None if call.envelope.context is UNSET else call.envelope.context
-        payload = {"jsonrpc": "2.0", "id": call.id, **said}
+        payload = asked.request.response(said)
         return self._voice.say(Kind.MCP_RESPONSE, payload, to=to, about=about, context=context)
 
     def _answered(self, asked: "_Asked", answer: asyncio.Future[Envelope]) -> None:
@@ -225,8 +252,9 @@ class Answering:
 class _Asked:
     """A request that is not answered yet."""
 
-    def __init__(self, call: Call, params: dict[str, Any]) -> None:
+    def __init__(self, call: Call, request: McpRequest, params: dict[str, Any]) -> None:
         self.call = call
+        self.request = request
         self.params = params
         self.begun = False
         self.size = 0

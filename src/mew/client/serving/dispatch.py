@@ -13,10 +13,10 @@ from mew.client.errors import MewError, RpcError
 from mew.client.history import Asked, History
 from mew.client.mcp.call import Call
 from mew.client.mcp.parcel import MARK, PARCEL_BYTES_MAX
-from mew.client.proposals.book import ProposalBook
 from mew.client.streams.stream import FRAME_BYTES_MAX, Stream
 from mew.client.streams.streams import RESULT_OF, Streams
 from mew.client.streams.window import WINDOW_BYTES, Window
+from mew.proposals.book import ProposalBook
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 

@@ -52,6 +52,7 @@ class Serving:
             server,
             self._voice,
             dispatch=Dispatch(client.streams, client.book),
+            book=client.book,
             leave=self._leaves,
         )
         hooks = Hooks(

@@ -210,8 +210,8 @@ class Stream:
 
         Raises:
             StreamBroken: the connection was lost; some of what was written may not have arrived.
-            Refused: it is closed (`unknown_stream`), not ours to write (`not_stream_writer`), or the gateway has
-                refused something written before: it does not answer what it takes.
+            Refused: it is closed (`unknown_stream`), not ours to write (`unauthorized_stream_write`), or the gateway
+                has refused something written before: it does not answer what it takes.
         """
         text = isinstance(data, str)
         whole = data.encode() if isinstance(data, str) else bytes(data)
@@ -230,7 +230,9 @@ class Stream:
         if known.closed:
             raise _no(Refusal.UNKNOWN_STREAM, f"stream {known.id!r} is closed: {known.close_reason}")
         if self._line.me not in known.writers:
-            raise _no(Refusal.NOT_STREAM_WRITER, f"{self._line.me!r} may not write to stream {known.id!r}")
+            raise _no(
+                Refusal.UNAUTHORIZED_STREAM_WRITE, f"{self._line.me!r} may not write to stream {known.id!r}"
+            )
 
     def _check_whole(self) -> None:
         """That nothing we wrote is known to be lost, or refused; each refusal is told once."""

@@ -15,7 +15,7 @@ from mew.client.wire.awaiting import awaiting
 from mew.client.wire.connection import Connection
 from mew.client.wire.feed import Feed
 from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId
-from mew.protocol.errors import ProtocolError, Refusal
+from mew.protocol.errors import FRAMES_DROPPED, ProtocolError, Refusal
 from mew.protocol.frames import stream_of
 from mew.protocol.kinds import (
     Kick,
@@ -40,7 +40,7 @@ RESULT_OF: Final = "mew/result_of"
 _TO_FRAMES: Final = frozenset(
     {
         Refusal.UNKNOWN_STREAM,
-        Refusal.NOT_STREAM_WRITER,
+        Refusal.UNAUTHORIZED_STREAM_WRITE,
         Refusal.PAUSED,
         Refusal.SHUT_DOWN,
         Refusal.TOO_LARGE,
@@ -258,12 +258,21 @@ class Streams:
 
     def _refused(self, envelope: Envelope, problem: Problem) -> None:
         """A frame of ours was refused: find out of which stream, as far as the gateway says."""
+        if problem.error == FRAMES_DROPPED:
+            slow = self._known.get(str(envelope.content.get("stream_id")))
+            if slow is not None:
+                slow.lose("it was read too slowly, and the gateway dropped some of it")
+            return
         if envelope.correlation_id or problem.attempted_kind is not UNSET or problem.error not in _TO_FRAMES:
             return
         written = [known for known in self._known.values() if known.wrote_in == self._line.losses]
         quoted = set(_QUOTED.findall("" if problem.message is UNSET else problem.message))
         named = [known for known in written if known.id in quoted]
-        if named or problem.error not in (Refusal.UNKNOWN_STREAM, Refusal.NOT_STREAM_WRITER) or not quoted:
+        if (
+            named
+            or problem.error not in (Refusal.UNKNOWN_STREAM, Refusal.UNAUTHORIZED_STREAM_WRITE)
+            or not quoted
+        ):
             for known in named or written:
                 known.refused = problem
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from mew.client.bounded import Seen, Shares
+from mew.proposals.bounded import Seen, Shares
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Acknowledgement, Chat, Kind, Reason

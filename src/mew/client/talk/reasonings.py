@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.client.bounded import oldest_of_the_greediest
 from mew.client.wire.connection import Connection
+from mew.proposals.bounded import oldest_of_the_greediest
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.kinds import Kind, Presence, Reason, Welcome
 from mew.protocol.visible import cut

@@ -5,12 +5,14 @@ import math
 import ssl
 from collections.abc import Mapping
 from enum import Enum
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Literal
 
 import aiohttp
 import msgspec
 from aiohttp import WSMsgType
+from aiohttp.http import WSMessageTextBytes
 from msgspec import Struct
 from yarl import URL
 
@@ -27,6 +29,7 @@ SUBPROTOCOL: Final = "mew.v0.4"
 _MESSAGE_BYTES_MAX: Final = 64 << 20
 _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 2.0
+_JOIN_AFTER_S: Final = 2.0  # a gateway that says nothing for that long waits for a join
 _ALIVE_S: Final = 30.0
 _SCHEMES: Final = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 _HTTP: Final = {"ws": "http", "wss": "https"}
@@ -40,7 +43,10 @@ _ABNORMAL: Final = 1006
 
 
 class Via(Enum):
-    """How the token travels: with the handshake as a header or a subprotocol, or in the first frame."""
+    """How the token travels: with the handshake as a header or a subprotocol, or in the first frame.
+
+    A gateway that does not answer a token in a header is sent a join as well: others than ours wait for that.
+    """
 
     HEADER = "header"
     SUBPROTOCOL = "subprotocol"
@@ -56,10 +62,11 @@ class WebSocketTransport:
         *,
         space: str | None = None,
         token: str | Path | None = None,
+        participant: str | None = None,
         via: Via = Via.HEADER,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Connects to nothing yet.
+        """Connects to nothing yet. `participant` is for gateways that do not know it by the token.
 
         Raises:
             ValueError: the URL is not one of a gateway, or has a token in it.
@@ -70,6 +77,7 @@ class WebSocketTransport:
             raise ValueError(f"the URL says space {named!r}, and space= says {space!r}")
         self.space = named if space is None else space
         self._token = token
+        self._participant = participant
         self._via = via
         self._tls = tls
         self._http: aiohttp.ClientSession | None = None
@@ -78,10 +86,9 @@ class WebSocketTransport:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 socket = await self._connect(self._session(), after)
+            first = await self._first(socket) if self._via is Via.HEADER else None
             if self._via is Via.FIRST_FRAME:
-                join = {"type": "join", "protocol": PROTOCOL, "space": self.space, "token": self._secret()}
-                said = {name: value for name, value in join.items() if value is not None}
-                await socket.send_str(encode_json(said).decode())
+                await socket.send_str(self._join())
         except aiohttp.WSServerHandshakeError as error:
             raise self._denied(error.status) from None
         except TimeoutError:
@@ -90,7 +97,28 @@ class WebSocketTransport:
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             raise ConnectError(f"{self._where} cannot be reached: {error}", come_back=True) from None
-        return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME)
+        return WebSocketLink(socket, knows_ids=self._via is not Via.FIRST_FRAME, first=first)
+
+    async def _first(
+        self, socket: aiohttp.ClientWebSocketResponse[Literal[False]]
+    ) -> aiohttp.WSMessage | WSMessageTextBytes | None:
+        """The first message, which is the welcome; None if the gateway waits for a join, as it will from now on."""
+        try:
+            async with asyncio.timeout(_JOIN_AFTER_S):
+                return await socket.receive()
+        except TimeoutError:
+            self._via = Via.FIRST_FRAME
+            return None
+
+    def _join(self) -> str:
+        said = {
+            "type": "join",
+            "protocol": PROTOCOL,
+            "space": self.space,
+            "token": self._secret(),
+            "participantId": self._participant,
+        }
+        return encode_json({name: value for name, value in said.items() if value is not None}).decode()
 
     async def page(self, query: Mapping[str, str], space: str = "") -> PastPage:
         """Over HTTP, at the same host and with the same token; how that travels is the same for every `via`."""
@@ -105,6 +133,9 @@ class WebSocketTransport:
             status, answer, retry_s = await self._get(where.with_query(query))
             if status == 200:
                 return self._read(answer)
+            if status == HTTPStatus.NOT_FOUND and not _detail(answer):
+                said = f"{self._where}: this gateway has no history (GET /spaces/SPACE/envelopes)"
+                raise ConnectError(said, come_back=False, status=status)
             if retry_s is None or loop.time() + retry_s > deadline_s:
                 raise self._denied(status, _detail(answer))
             await asyncio.sleep(retry_s)
@@ -213,12 +244,21 @@ class _Problem(Struct, frozen=True):
 class WebSocketLink:
     """One WebSocket."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse[Literal[False]], *, knows_ids: bool) -> None:
+    def __init__(
+        self,
+        socket: aiohttp.ClientWebSocketResponse[Literal[False]],
+        *,
+        knows_ids: bool,
+        first: aiohttp.WSMessage | WSMessageTextBytes | None = None,
+    ) -> None:
+        """`first` was received already."""
         self.knows_ids = knows_ids
         self._socket = socket
+        self._received_first = first
 
     async def receive(self) -> bytes:
-        message = await self._socket.receive()
+        first, self._received_first = self._received_first, None
+        message = await self._socket.receive() if first is None else first
         if message.type is WSMsgType.TEXT or message.type is WSMsgType.BINARY:
             received: bytes = message.data
             return received

@@ -55,7 +55,12 @@ async def capabilities_are_objects_with_patterns(stage: Stage) -> None:
         Say("mcp/request"),
     ]
     await held_to(
-        stage, reader, owner, ROLES["reader"][0], passing=[_READ, Say("chat", CALL.payload)], refused=beside
+        stage,
+        reader,
+        owner,
+        ROLES["reader"][0],
+        passing=[_READ, Say("chat", {**CALL.payload, "text": "hello"})],
+        refused=beside,
     )
 
 

@@ -110,12 +110,12 @@ async def what_is_allowed_arrives_once(stage: Stage) -> None:
     sent: dict[Actor, list[dict[str, Any]]] = {owner: [], peer: [], proposer: []}
     for number in range(8):
         for speaker, mine in sent.items():
-            mine.append(await speaker.send("chat", {"number": number}))
+            mine.append(await speaker.send("chat", {"text": "hello", "number": number}))
             mine.append(await speaker.send("mcp/proposal", _CALL, to=[owner.id, owner.id, peer.id]))
     for speaker, mine in sent.items():
         await arrive(stage, speaker, mine, *_but(everyone, speaker))
     connections = await stage.twice(peer, owner)
-    late = [await owner.send("chat", {"number": 8}), await owner.send("chat", {"number": 9}, to=[peer.id])]
+    late = [await owner.send("chat"), await owner.send("chat", to=[peer.id])]
     await arrive(stage, owner, late, *connections)
 
 
@@ -156,7 +156,9 @@ async def all_see_the_same_stream(stage: Stage) -> None:
     for number in range(10):
         to = [actor.id for actor in actors] if number % 3 == 1 else []
         for actor in actors:
-            sent[actor.id].append((await actor.send("chat", {"number": number}, to=to))["id"])
+            sent[actor.id].append(
+                (await actor.send("chat", {"text": "hello", "number": number}, to=to))["id"]
+            )
     orders: list[list[str]] = []
     ours = {one for mine in sent.values() for one in mine}
     for actor in actors:
@@ -178,6 +180,8 @@ async def it_arrives_as_it_was_sent(stage: Stage) -> None:
     """What others receive is what was sent: every field, known or not, with its value as JSON has it, none added."""
     owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
     base: dict[str, Any] = {"protocol": PROTOCOL, "from": owner.id, "kind": "chat"}
+    if ... not in stage.not_completed("ts", [...]):
+        base["ts"] = "2026-01-01T00:00:00Z"
     whole = {
         "ts": "2026-01-01T05:30:00.50+05:30",
         "to": [peer.id, "nobody-here", listener.id, peer.id, *(f"nobody-{number}" for number in range(20))],
@@ -190,9 +194,9 @@ async def it_arrives_as_it_was_sent(stage: Stage) -> None:
         "payload": {"method": "x", "jsonrpc": "1.0", "params": [1.0, None]},
     }
     variants = (
-        {**base},
-        {**base, "payload": {}},
-        {**base, "to": [], "correlation_id": [], "payload": {"text": ""}},
+        {**base, "kind": "reasoning/thought"},
+        {**base, "kind": "reasoning/thought", "payload": {}},
+        {**base, "kind": "reasoning/thought", "to": [], "correlation_id": [], "payload": {"text": ""}},
         {**base, **whole, "payload": {"text": "hi"}},
         {**more, **base, "payload": {"text": "hi"}},
         {**base, **more, **whole, **call, "id": f"{fresh().upper()}-aB"},

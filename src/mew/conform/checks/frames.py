@@ -41,6 +41,17 @@ async def frames_travel_bare_and_whole(stage: Stage) -> None:
             demand(times == len(frames), f"{hearer.name} received {times} frames of {len(frames)}")
 
 
+@check("stream.binary-unchanged")
+async def a_binary_frame_stays_binary(stage: Stage) -> None:
+    """A binary frame is received as a binary frame of the same bytes, text or not."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    stream = await opened(stage, owner)
+    for data in (bytes(range(256)), b"\xff\xfe", b"\xef\xbb\xbfmark", b"plain", b"\x00"):
+        await stream.carries(data, peer)
+        came_as = type(peer.frames[-1])
+        demand(came_as is bytes, f"the binary frame {stream.frame(data)[:80]!r} came to {peer.name} as text")
+
+
 @check("stream.frame-prefix")
 async def a_frame_is_told_by_its_prefix(stage: Stage) -> None:
     """What follows `#id#` is data whatever it is, `#` or nothing; what begins otherwise belongs to no stream."""

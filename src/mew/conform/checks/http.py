@@ -64,10 +64,12 @@ async def the_same_rules_hold_over_http(stage: Stage) -> None:
     door, owner, peer = await open_door(stage), await stage.enter("owner"), await stage.enter("peer")
     tools = {name: call(name).payload for name in ("read_file", "write_file", "xread_file")}
     said = [("mcp/request", payload) for payload in tools.values()]
-    said += [(kind, {}) for kind in ("chat", "mcp/proposal", "chat/cancel", "Chat", "participant/clear")]
+    chat = {"text": "hello"}
+    said += [("chat", chat)]
+    said += [(kind, {}) for kind in ("mcp/proposal", "chat/cancel", "Chat", "participant/clear")]
     may: dict[str, tuple[tuple[str, Any], ...]] = {
-        "reader": (("chat", {}), ("mcp/request", tools["read_file"])),
-        "listener": (("chat", {}),),
+        "reader": (("chat", chat), ("mcp/request", tools["read_file"])),
+        "listener": (("chat", chat),),
         "peer": (*said[:4], ("mcp/proposal", {}), ("chat/cancel", {})),
     }
     for name, allowed in may.items():

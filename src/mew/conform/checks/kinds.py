@@ -66,8 +66,8 @@ async def every_kind_that_manages_may_be_sent(stage: Stage) -> None:
     await arrive(stage, owner, orders, who)
     invite = await owner.send("space/invite", invitation(newcomer := somebody_new(), _CAPABILITY))
     stage.afterwards(partial(dismiss, stage, newcomer))
+    await taken(stage, owner, invite, peer)  # who else sees it is invite.broadcast
     to_all = [
-        invite,
         await owner.send("capability/grant-ack", {"status": "accepted"}, correlation_id=[grant["id"]]),
         await owner.send("participant/compact-done", {"skipped": True}, correlation_id=["no-such-request"]),
     ]

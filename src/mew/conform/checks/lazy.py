@@ -102,7 +102,7 @@ async def mcp_is_not_understood(stage: Stage) -> None:
     await arrive(stage, peer, answers, owner, listener)
 
 
-@check("lazy.mismatch-not-detected")
+@check("lazy.mismatch-not-detected", needs=("lazy.json-rpc-not-validated",))
 async def kind_and_payload_need_not_belong_together(stage: Stage) -> None:
     """An envelope passes whose payload is that of another kind."""
     request = {**_RPC, "method": "tools/call", "params": {"name": "read_file"}}

@@ -10,11 +10,12 @@ from mew.conform.checking import check
 from mew.conform.door import open_door
 from mew.conform.guests import a_guest, dismiss, invitation, invite, invited, somebody_new
 from mew.conform.handshake import Refused
+from mew.conform.holding import held_to
 from mew.conform.mailbox import Mailbox
 from mew.conform.matching import is_id, leaves, listed, part, refuses
-from mew.conform.passing import arrive, passes, shown
+from mew.conform.passing import arrive, passes, shown, taken
 from mew.conform.refusing import blocked, refused
-from mew.conform.sayings import CHAT, HELLO, PROPOSAL, REASONING, Say, allows, call, calling, request
+from mew.conform.sayings import CALL, CHAT, HELLO, PROPOSAL, REASONING, Say, allows, call, calling, request
 from mew.conform.stage import Stage
 from mew.conform.verdicts import NotOffered, Violation, demand
 from mew.conform.wire import Actor
@@ -45,10 +46,13 @@ async def the_invited_can_come(stage: Stage) -> None:
 
 @check("invite.email-optional")
 async def an_invitation_may_name_an_email_address(stage: Stage) -> None:
-    """An invitation with `email` is accepted and shown, and so is one without."""
+    """An invitation with `email` is accepted, and so is one without."""
     owner, listener = await stage.enter_all("owner", "listener")
     for more in ({}, {"email": "conform@example.invalid"}, {}):
-        await _shown(stage, owner, invitation(somebody_new(), **more), listener)
+        who = somebody_new()
+        sent = await owner.send("space/invite", invitation(who, **more))
+        stage.afterwards(partial(dismiss, stage, who))
+        await taken(stage, owner, sent, listener)
 
 
 @check("invite.broadcast")
@@ -69,6 +73,19 @@ async def _shown(stage: Stage, owner: Actor, payload: dict[str, Any], *others: A
     await arrive(stage, owner, [sent], *others)
     error = owner.already(refuses(sent))
     demand(error is None, f"the owner may invite, and was refused: {error}")
+
+
+@check("invite.capabilities-kept")
+async def the_invited_holds_the_same_when_it_comes_back(stage: Stage) -> None:
+    """Who was invited with capabilities holds them also after it disconnected and came back."""
+    owner, held = await stage.enter("owner"), [CHAT, PROPOSAL.capability]
+    guest = await a_guest(stage, *held)
+    for _ in range(2):
+        await held_to(stage, guest, owner, held, passing=[HELLO, PROPOSAL], refused=[CALL])
+        await stage.rejoin(guest)
+    for say in (HELLO, PROPOSAL):
+        listed = allows(guest.capabilities, say)
+        demand(listed is not False, f"{guest.id} came back, and its welcome lists {guest.capabilities}")
 
 
 @check("invite.initial-capabilities")
@@ -197,7 +214,7 @@ async def the_kicked_are_out(stage: Stage) -> None:
     demand(left == 1, f"{listener.name} was told {left} times that the kicked left, not once")
 
 
-@check("kick.lasting")
+@check("kick.lasting", needs=("kick.removes",))
 async def the_kicked_do_not_just_come_back(stage: Stage) -> None:
     """With the token that it had, who was kicked is not let in again; nor is who was kicked before it came."""
     owner, listener = await stage.enter_all("owner", "listener")

@@ -203,6 +203,35 @@ async def a_sign_stands_for_itself(stage: Stage) -> None:
     )
 
 
+@check("pattern.values")
+async def a_value_that_is_no_text_must_be_the_same(stage: Stage) -> None:
+    """A number, `true` or `false` in a payload pattern fits that value alone, and none of another type."""
+    owner = await stage.enter("owner")
+    values: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "dry_run": (True, (False, 1, "true", None, [True])),
+        "force": (False, (True, 0, "", None)),
+        "limit": (5, (6, 0, -5, "5", None, [5])),
+    }
+    held: list[Any] = [
+        _asking({"method": "tools/call", "params": {"arguments": {name: value}}})
+        for name, (value, _) in values.items()
+    ]
+    passing = [HELLO, *(call("list", {name: value, "more": 1}) for name, (value, _) in values.items())]
+    refused = [call("list", {name: other}) for name, (_, others) in values.items() for other in others]
+    guest = await somebody(stage, *held, CHAT)
+    await held_to(stage, guest, owner, [*held, CHAT], passing=passing, refused=[*refused, call("list")])
+
+
+@check("pattern.payload-of-any-kind")
+async def a_payload_pattern_counts_under_any_kind(stage: Stage) -> None:
+    """`{"kind": "*"}` with a payload pattern allows any kind whose payload fits, and nothing else."""
+    owner = await stage.enter("owner")
+    held: list[Any] = [{"kind": "*", "payload": {"text": "hello"}}]
+    passing = [HELLO, Say("reasoning/thought", {"text": "hello", "more": 1})]
+    others = [call("write_file"), Say("reasoning/thought", {"text": "bye"}), Say("reasoning/thought")]
+    await held_to(stage, await somebody(stage, *held, CHAT), owner, held, passing=passing, refused=others)
+
+
 @check("pattern.examples-request")
 async def the_examples_for_a_request_hold(stage: Stage) -> None:
     """A `tools/call` passes under `mcp/*`, under `mcp/request`, and under that with method `tools/*`."""

@@ -118,7 +118,7 @@ async def tool_specific_calls_its_tools_only(stage: Stage) -> None:
     await held_to(stage, reader, owner, ROLES["reader"][0], passing=passing, refused=refused)
 
 
-@check("profile.monitoring")
+@check("profile.monitoring", needs=("pattern.wildcard",))
 async def monitoring_lists_and_does_nothing(stage: Stage) -> None:
     """With `*/list` as method, lists of every sort pass, and nothing else does."""
     owner = await stage.enter("owner")

@@ -52,7 +52,8 @@ async def nobody_speaks_in_anothers_name(stage: Stage) -> None:
     owner, peer, listener = await stage.enter_all("owner", "peer", "listener")
     await arrive(stage, peer, [await peer.send("chat", {"text": "mine"})], owner, listener)
     for speaker, other in ((peer, owner), (owner, peer), (listener, peer)):
-        for name in (*_near(speaker.id), other.id, "nobody-here", _GATEWAY, "gateway", "system", "*"):
+        near = stage.not_completed("from", _near(speaker.id))
+        for name in (*near, other.id, "nobody-here", _GATEWAY, "gateway", "system", "*"):
             await _unheard_from(stage, speaker, name, *({owner, peer, listener} - {speaker}))
     await arrive(stage, peer, [await peer.send("chat", {"text": "mine"})], owner, listener)
 
@@ -132,7 +133,10 @@ async def the_gateway_signs_what_it_says(stage: Stage) -> None:
     for envelope in said:
         if str(envelope.get("kind")).startswith("system/"):
             sender = envelope.get("from")
-            demand(sender == _GATEWAY, f"`from` of a {envelope.get('kind')} is {sender!r}, not {_GATEWAY!r}")
+            demand(
+                sender == _GATEWAY,
+                f"`from` of a {envelope.get('kind')} is {sender!r}, not {_GATEWAY!r}: {envelope}",
+            )
         if envelope.get("kind") == "system/welcome":
             people = [envelope["payload"]["you"], *envelope["payload"].get("participants", ())]
             demand(all(one["id"] != _GATEWAY for one in people), f"a participant has the id {_GATEWAY!r}")

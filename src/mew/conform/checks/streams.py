@@ -102,6 +102,23 @@ async def a_stream_open_says_what_and_whom_it_is_for(stage: Stage) -> None:
         demand(to == [actor.id], f"`to` of a stream/open is the requester, {[actor.id]}; it is {to!r}")
 
 
+@check("stream.opened")
+async def every_request_is_answered(stage: Stage) -> None:
+    """A `stream/request` that leaves out what it may, or says more than is known, is answered like any other."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    payloads: tuple[Any, ...] = (
+        {},
+        ...,
+        {"description": "notes"},
+        {"direction": "download"},
+        {"x-more": [1]},
+    )
+    for payload in payloads:
+        for actor in (owner, peer):
+            sent = await actor.send("stream/request", payload, to=["gateway"])
+            await open_of(stage, actor, sent)
+
+
 @check("stream.metadata")
 async def a_stream_open_may_say_more(stage: Stage) -> None:
     """What a stream/open says beside the stream id, such as its encoding, is well-formed."""

@@ -79,7 +79,7 @@ async def a_welcome_is_addressed_to_the_newcomer(stage: Stage) -> None:
         demand(actor.welcome.get("to") == [actor.id], f"{actor.id} was welcomed with {actor.welcome}")
 
 
-@check("welcome.you")
+@check("welcome.you", needs=("identity.from-verified",))
 async def the_welcome_says_who_one_is(stage: Stage) -> None:
     """`you` is the id that `from` must be, and the capabilities that this participant was given."""
     actors = await _everyone(stage)

@@ -63,5 +63,7 @@ def _in_the_end(result: Result, stage: ParticipantStage) -> Result:
     try:
         stage.keep()
     except Violation as error:
-        return replace(result, outcome=Outcome.FAIL, why=str(error), evidence=tuple(stage.transcript.lines))
+        return replace(
+            result, outcome=Outcome.FAIL, why=str(error), evidence=stage.transcript.evidence(str(error))
+        )
     return result

@@ -48,6 +48,7 @@ class ParticipantStage:
         self.subject = company.subject
         self.traits = company.traits
         self.transcript = Transcript({role.token for role in company.cast.roles.values()})
+        self.needs: set[str] = set()
         self.began = self.subject.place
         self.prohibitions: list[Prohibition] = []
         self._actors: dict[str, Actor] = {}

@@ -79,7 +79,11 @@ async def _wider(stage: ParticipantStage) -> None:
     since = stage.subject.place
     await stage.prompt("propose", word=fresh_word())
     done = await stage.hear(
-        lambda e: e.get("kind") in ("mcp/request", "mcp/proposal") and worker.id in to_of(e),
+        lambda e: (
+            e.get("kind") in ("mcp/request", "mcp/proposal")
+            and worker.id in to_of(e)
+            and payload_of(e).get("method") == "tools/call"  # it may ask for the tools first
+        ),
         "a request or a proposal to write the note",
         since=since,
     )

@@ -23,13 +23,15 @@ What the patterns mean where design §4 leaves room:
 - `*` or `**` alone fits any JSON value that is there, of any type; other string patterns fit strings only.
 - `/…/` is searched for, as everywhere; `^…$` binds it. So `/public/` is an expression, not a path.
 - A JSONPath starts at the object it stands in: at the top that is the payload. A value so large that the path
-  might visit more than 50,000 nodes is in doubt: it does not fit what allows and fits what forbids.
+  might visit more than 10,000 nodes is in doubt: it does not fit what allows and fits what forbids. For one
+  envelope all paths together make 10,000 visits; a capability whose paths would go beyond that does not fit.
 - An array in a pattern is any of; an array in a value fits `*` only. Look into it with `$.items[*]`.
 """
 
 from .capability import Capability
 from .containment import Effort
 from .held import CapabilitySet
+from .paths import PathWork
 from .shorthand import in_short, named_by, short_form
 from .values import JSON, AmbiguousPayload, Repeated
 from .written import engines
@@ -40,6 +42,7 @@ __all__ = [
     "Capability",
     "CapabilitySet",
     "Effort",
+    "PathWork",
     "Repeated",
     "engines",
     "in_short",

@@ -8,6 +8,7 @@ from mew.protocol.errors import InvalidCapability
 
 from .clause import Clause
 from .containment import Effort, proven
+from .paths import PathWork
 from .scope import Scope
 from .values import JSON, AmbiguousPayload, frozen
 from .written import BYTES_MAX, written_bytes
@@ -36,17 +37,20 @@ class _Parsed(NamedTuple):
 class Capability:
     """The right to send the envelopes that fit it. Immutable; equal to another that is written alike."""
 
-    __slots__ = ("_clause", "_exceptions", "_key", "_taken", "scope", "size")
+    __slots__ = ("_clause", "_exceptions", "_key", "_taken", "paths", "scope", "size")
 
     scope: Scope
     size: int
     """Bytes of it as JSON."""
+    paths: int
+    """How many JSONPaths it has."""
 
     def __init__(self, clause: _Parsed, exceptions: Sequence[_Parsed]) -> None:
         """From parsed parts; `parse` is the way to make one."""
         self._clause, self._exceptions = clause, tuple(exceptions)
         self.scope = Scope(clause.clause, tuple([exception.clause for exception in exceptions]))
         self.size = _size(clause, exceptions)
+        self.paths = sum([len(part.clause.paths) for part in (clause, *exceptions)])
         self._key: _Key | None = None
         self._taken: _Parsed | None = None
 
@@ -86,7 +90,8 @@ class Capability:
                 return rule
             if not rule.clause.fits_to(to):
                 return False
-            return rule.fits(to, payload() if rule.needs_payload else None)
+            document = payload() if rule.needs_payload else None
+            return (not rule.paths or PathWork().spend(rule.paths, document)) and rule.fits(to, document)
         except AmbiguousPayload:
             raise
         except Exception:  # fail closed, whatever it was

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from mew.protocol.errors import InvalidCapability
 
-from .containment import Proof, alternatives
-from .pattern import Pattern
+from .containment import Proof, alternatives, may_be_rewritten
+from .paths import Path
+from .pattern import AnyOf, Fields, Pattern
 from .shorthand import expanded
-from .values import JSON, Repeated
+from .values import JSON, Repeated, regular
 from .written import compiled, normalised
 
 __all__ = ["Clause"]
@@ -18,11 +19,14 @@ _KEYS = ("kind", "payload", "to")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Three patterns that must all fit; None where there is none."""
+    """Three patterns that must all fit; None where there is none. `forbids`: it is an exception."""
 
     kind: Pattern
     to: Pattern | None
     payload: Pattern | None
+    forbids: bool = False
+    paths: tuple[Path, ...] = ()
+    """All that are in `payload`."""
 
     @classmethod
     def parse(cls, written: object, *, in_doubt: bool) -> tuple["Clause", dict[str, JSON]]:
@@ -33,20 +37,41 @@ class Clause:
                 An `except` in it is the caller's business.
         """
         source = _normalised(written)
+        payload = compiled(source["payload"], "payload", in_doubt=in_doubt) if "payload" in source else None
         clause = cls(
             compiled(source["kind"], "kind", in_doubt=in_doubt),
             compiled(source["to"], "to", in_doubt=in_doubt) if "to" in source else None,
-            compiled(source["payload"], "payload", in_doubt=in_doubt) if "payload" in source else None,
+            payload,
+            forbids=in_doubt,
+            paths=() if payload is None else tuple(_paths_in(payload)),
         )
         return clause, source
 
     def fits_to(self, to: Sequence[str]) -> bool:
-        """Every addressee fits, and there is one, if this clause asks."""
-        return self.to is None or (len(to) > 0 and all(map(self.to.fits, to)))
+        """Every addressee fits, and there is one, if this clause asks.
+
+        An exception fits as soon as one addressee does, and where nobody is named: it may be anyone who acts.
+        """
+        if self.to is None:
+            return True
+        if self.forbids:
+            return not to or any(map(self.to.fits, to))
+        return len(to) > 0 and all(map(self.to.fits, to))
 
     def fits_payload(self, document: JSON) -> bool:
-        """The payload fits, if this clause asks; None is a payload that is absent."""
-        return self.payload is None or (document is not None and self.payload.fits(document))
+        """The payload fits, if this clause asks; None is a payload that is absent.
+
+        An exception also fits where the payload does once its paths are written plainly.
+        """
+        if self.payload is None:
+            return True
+        if document is None:
+            return False
+        return self.payload.fits(document) or (self.forbids and self._fits_plainly(document))
+
+    def _fits_plainly(self, document: JSON) -> bool:
+        plain = regular(document)
+        return plain is not document and self.payload is not None and self.payload.fits(plain)
 
     def covers(self, other: "Clause", proof: Proof) -> bool:
         return (
@@ -59,7 +84,13 @@ class Clause:
         return (
             proof.disjoint(self.kind, other.kind)
             or _disjoint_optional(self.to, other.to, proof)
-            or _disjoint_optional(self.payload, other.payload, proof)
+            or (not self._may_be_rewritten(other) and _disjoint_optional(self.payload, other.payload, proof))
+        )
+
+    def _may_be_rewritten(self, other: "Clause") -> bool:
+        """Whether one of them is an exception, which also fits what the other names once that is written plainly."""
+        return (self.forbids and other.payload is not None and may_be_rewritten(other.payload)) or (
+            other.forbids and self.payload is not None and may_be_rewritten(self.payload)
         )
 
     def alternatives(self, proof: Proof) -> Iterator["Clause"]:
@@ -91,6 +122,18 @@ def _normalised(written: object) -> dict[str, JSON]:
     if "payload" in source and not _is_objects(source["payload"]):
         raise InvalidCapability("payload must be an object, or an array of objects")
     return source
+
+
+def _paths_in(pattern: Pattern) -> Iterator[Path]:
+    if isinstance(pattern, AnyOf):
+        for part in pattern.patterns:
+            yield from _paths_in(part)
+    elif isinstance(pattern, Fields):
+        for _, part in pattern.fields:
+            yield from _paths_in(part)
+        for path, part in pattern.paths:
+            yield path
+            yield from _paths_in(part)
 
 
 def _is_names(source: JSON) -> bool:

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from .automata import includes, overlap
 from .glob import ANY_RUN, Glob, Token
-from .pattern import ANYTHING, AnyOf, Anything, Exact, Fields, Not, Pattern, Regex, Scalar
+from .pattern import AnyOf, Anything, Exact, Fields, Not, Pattern, Regex, Scalar
+from .values import canonical
 
-__all__ = ["Effort", "Proof", "alternatives", "proven"]
+__all__ = ["Effort", "Proof", "alternatives", "may_be_rewritten", "proven"]
 
 _STEPS_MAX = 20_000  # for one question, some 20 ms; real patterns take tens to thousands
 _ALTERNATIVES_MAX = 256
@@ -72,15 +73,23 @@ class Proof:
             return wide.fits(narrow.value)
         match wide:
             case Anything():
-                return not isinstance(narrow, Glob) or self._is_tame_glob(narrow)
+                return True
             case Glob():
                 return isinstance(narrow, Glob) and (
-                    wide.text == narrow.text or includes(wide.tokens, narrow.tokens, self.spend)
+                    wide.text == narrow.text
+                    or (
+                        wide.is_dotted >= narrow.is_dotted
+                        and includes(wide.tokens, narrow.tokens, self.spend)
+                    )
                 )
             case Regex():
                 return isinstance(narrow, Regex) and wide.text == narrow.text
             case Not():
-                return self._is_tame_string(narrow) and self.disjoint(wide.of, narrow)
+                return (
+                    isinstance(narrow, Glob | Not)
+                    and not may_be_rewritten(narrow)
+                    and self.disjoint(wide.of, narrow)
+                )
             case Fields():
                 return isinstance(narrow, Fields) and self._covers_fields(wide, narrow)
             case _:
@@ -115,14 +124,6 @@ class Proof:
         """Whether the text fits, paid for by both their lengths: what an engine may take at worst."""
         self.spend(_weight(pattern) * len(text) // 256)
         return pattern.fits(text)
-
-    def _is_tame_glob(self, glob: Glob) -> bool:
-        """Whether no string with a `..` segment fits: it takes two dots that are written."""
-        return glob.text.count(".") < 2 or includes((ANY_RUN,), glob.tokens, self.spend)
-
-    def _is_tame_string(self, pattern: Pattern) -> bool:
-        """Whether only strings fit, and none with a `..` segment."""
-        return isinstance(pattern, Glob | Regex | Not) and self.covers(ANYTHING, pattern)
 
     def _covers_fields(self, wide: Fields, narrow: Fields) -> bool:
         self.spend((len(narrow.fields) + len(narrow.paths)) // 8)
@@ -168,6 +169,23 @@ def _alternatives(pattern: Pattern, proof: Proof) -> Iterator[Pattern]:
             yield Fields(tuple(zip(names, choice, strict=True)), pattern.paths, pattern.in_doubt)
     else:
         yield pattern
+
+
+def may_be_rewritten(pattern: Pattern) -> bool:
+    """Whether a text that fits may not once it is written plainly: then an exception may fit it that seems not to."""
+    match pattern:
+        case Exact(text):
+            return canonical(text) != text
+        case Glob():
+            return pattern.is_dotted or "\\" in pattern.text
+        case Regex():
+            return True
+        case AnyOf(patterns):
+            return any(map(may_be_rewritten, patterns))
+        case Fields(fields, paths):
+            return any(may_be_rewritten(part) for _, part in (*fields, *paths))
+        case _:
+            return False
 
 
 def _weight(pattern: Pattern) -> int:

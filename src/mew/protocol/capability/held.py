@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .capability import Capability
 from .containment import Effort, Proof, proven
+from .paths import PathWork
 from .pattern import Exact, Fields, Pattern
 from .scope import Rule, Scope
 from .values import JSON, AmbiguousPayload, Repeated
@@ -25,8 +26,19 @@ class CapabilitySet:
         self.capabilities = tuple(self._members)
         self._by_kind: dict[str, _Candidates | bool] = {}
 
-    def fits(self, kind: str, to: Sequence[str], payload: Callable[[], JSON]) -> bool:
+    def fits(
+        self,
+        kind: str,
+        to: Sequence[str],
+        payload: Callable[[], JSON],
+        work: PathWork | None = None,
+        header: Callable[[], dict[str, JSON]] | None = None,
+    ) -> bool:
         """Whether one of them allows an envelope; `payload` is called at most once, and only if it matters.
+
+        `header`, for a large payload, has its `method` and `params.name`: where no capability asks for these, the
+        payload is not decoded. JSONPaths are followed until their `work` for this envelope is spent; what has
+        further ones does not fit.
 
         Raises:
             AmbiguousPayload: a pattern looked at a key that occurs twice.
@@ -36,7 +48,7 @@ class CapabilitySet:
             known = self._learn(kind)
         if known is True or known is False:
             return known
-        return known.fits(to, payload)
+        return known.fits(to, payload, work, header)
 
     def allows(self, kind: str) -> bool:
         """Whether every envelope of this kind fits, whatever else it holds."""
@@ -98,23 +110,34 @@ class _Candidates:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._light = [rule for rule in rules if not rule.needs_payload]
-        self._heavy = [rule for rule in rules if rule.needs_payload]
+        heavy = [rule for rule in rules if rule.needs_payload]
+        self._heavy = sorted(heavy, key=lambda rule: len(rule.paths))  # the cheap ones first
         self._index: dict[_Key, list[Rule]] = {}
         for rule in self._heavy:
             self._index.setdefault(_asked(rule.clause.payload), []).append(rule)
 
-    def fits(self, to: Sequence[str], payload: Callable[[], JSON]) -> bool:
-        if self._light and _one_fits(self._light, to, None):
+    def fits(
+        self,
+        to: Sequence[str],
+        payload: Callable[[], JSON],
+        work: PathWork | None,
+        header: Callable[[], dict[str, JSON]] | None,
+    ) -> bool:
+        if self._light and _one_fits(self._light, to, None, work):
             return True
-        if not self._heavy:
+        if not any(rule.clause.fits_to(to) for rule in self._heavy):
             return False
+        if header is not None:
+            known = header()
+            if not any(_may_fit(rule.clause.payload, known) for rule in self._heavy):
+                return False
         try:
             document = payload()
         except AmbiguousPayload:
             raise
         except Exception:  # fail closed, whatever it was
             return False
-        return _one_fits(self._worth_trying(document), to, document)
+        return _one_fits(self._worth_trying(document), to, document, work)
 
     def _worth_trying(self, document: JSON) -> Sequence[Rule]:
         if len(self._heavy) < _INDEX_FROM or type(document) is not dict:
@@ -129,8 +152,12 @@ class _Candidates:
         return [rule for key in keys for rule in self._index.get(key, ())]
 
 
-def _one_fits(rules: Sequence[Rule], to: Sequence[str], document: JSON) -> bool:
+def _one_fits(rules: Sequence[Rule], to: Sequence[str], document: JSON, work: PathWork | None) -> bool:
     for rule in rules:
+        if rule.paths:
+            work = work or PathWork()
+            if not rule.clause.fits_to(to) or not work.spend(rule.paths, document):
+                continue
         try:
             if rule.fits(to, document):
                 return True
@@ -139,6 +166,18 @@ def _one_fits(rules: Sequence[Rule], to: Sequence[str], document: JSON) -> bool:
         except Exception:  # fail closed, whatever it was; another rule may still fit
             continue
     return False
+
+
+def _may_fit(pattern: Pattern | None, known: dict[str, JSON]) -> bool:
+    """Whether a payload can fit of which only these texts are known, at these places."""
+    if not isinstance(pattern, Fields):
+        return True
+    for key, part in pattern.fields:
+        if key in known:
+            value = known[key]
+            if not (_may_fit(part, value) if isinstance(value, dict) else part.fits(value)):
+                return False
+    return True
 
 
 def _asked(payload: Pattern | None) -> _Key:

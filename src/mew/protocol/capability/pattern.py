@@ -1,11 +1,11 @@
-"""Patterns: what a value must look like to fit. Only literal text ever fits a `..` path segment."""
+"""Patterns: what a value must look like to fit. Only a text that is written out fits one with a `..` path segment."""
 
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from .glob import Glob
 from .paths import Path
-from .values import JSON, AmbiguousPayload, Repeated, has_parent_segment
+from .values import JSON, AmbiguousPayload, Repeated, canonical, has_parent_segment
 
 __all__ = [
     "ANYTHING",
@@ -63,12 +63,15 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """`!P`: a string that P does not fit. Were `..` not excluded, `!/etc/**` would fit `/x/../etc/passwd`."""
+    """`!P`: a string that P does not fit, however it is written: `!/etc/**` fits no `//etc/x` and no `/x/../etc/x`."""
 
     of: "StringPattern"
 
     def fits(self, value: JSON) -> bool:
-        return isinstance(value, str) and not has_parent_segment(value) and not self.of.fits(value)
+        if not isinstance(value, str) or has_parent_segment(value) or self.of.fits(value):
+            return False
+        plain = canonical(value)
+        return plain is value or not self.of.fits(plain)
 
 
 @dataclass(frozen=True, slots=True)

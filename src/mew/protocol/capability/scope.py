@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from .clause import Clause
 from .containment import Proof
+from .paths import Path
 from .values import JSON
 
 __all__ = ["Rule", "Scope"]
@@ -17,6 +18,8 @@ class Rule:
     clause: Clause
     exceptions: tuple[Clause, ...]
     needs_payload: bool
+    paths: tuple[Path, ...]
+    """All that may be followed; those of an exception twice, since it looks at the payload in two spellings."""
 
     def fits(self, to: Sequence[str], document: JSON) -> bool:
         """Whether the rest fits; the document may be None if `needs_payload` is false."""
@@ -47,7 +50,8 @@ class Scope:
         if not exceptions and self.clause.to is None and self.clause.payload is None:
             return True
         needs_payload = any(asked.payload is not None for asked in (self.clause, *exceptions))
-        return Rule(self.clause, exceptions, needs_payload)
+        forbidding = tuple(path for exception in exceptions for path in exception.paths)
+        return Rule(self.clause, exceptions, needs_payload, (*self.clause.paths, *forbidding, *forbidding))
 
     def covers(self, other: "Scope", proof: Proof) -> bool:
         return self.clause.covers(other.clause, proof) and all(

@@ -1,7 +1,7 @@
-"""An agent that follows a script, so that it needs no model: it reads on its own, and proposes what it may not do.
+"""An agent that follows a script, so that it needs no model: it does what it may, and proposes the rest.
 
-It thinks aloud, proposes to write a file, waits for a person, and goes on with what they decided. Change it as you
-like; `mew restart agent` starts it again.
+It thinks aloud, proposes to write a file, waits for a person, and goes on with what they decided. After
+`mew grant agent write_file` it writes at once. Change it as you like; `mew restart agent` starts it again.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ def begin() -> None:
 async def work(me: mew.Client) -> None:
     try:
         summary = await look_around(me)
-        await propose(me, "write_file", "to keep a summary of the notes", path="summary.md", content=summary)
-        await propose(me, "delete_file", "as the old notes are no longer needed", path="old-notes.txt")
+        await act(me, "write_file", "to keep a summary of the notes", path="summary.md", content=summary)
+        await act(me, "delete_file", "the old notes are no longer needed", path="old-notes.txt")
         await me.chat("That is all. Say 'again', and I begin anew.")
     except mew.MewError as error:
         await me.chat(f"I cannot go on: {error}. Say 'again', and I begin anew.")
@@ -47,25 +47,30 @@ async def look_around(me: mew.Client) -> str:
         await reasoning.thought("I may read on my own, so I look first.")
         names = await me.call("files", "list_directory")
         await reasoning.thought(f"There is {', '.join(names)}.")
-        notes = await me.call("files", "read_text_file", path="notes.txt")
+        notes = await me.call("files", "read_text_file", {"path": "notes.txt"})
         lines = [line for line in notes.splitlines() if line.startswith("- ")]
-        await reasoning.conclude("A summary would help. I may not write files, so I propose it.")
+        await reasoning.conclude("A summary would help: I write it, or propose it if I may not.")
     return f"# Summary\n\n{len(lines)} things to do:\n\n" + "\n".join(lines) + "\n"
 
 
-async def propose(me: mew.Client, tool: str, why: str, **arguments: str) -> None:
-    """What one may not do: propose it, and wait for somebody who may."""
-    proposal = await me.propose_call("files", tool, arguments, timeout_s=DAY_S)
-    await me.chat(f"I propose {tool} of {arguments['path']}, {why}.", about=proposal.id)
-    match await proposal:
-        case mew.Fulfilled(by=by, edited=True):
-            await me.chat(f"Thank you, {by}: done, as you changed it.")
-        case mew.Fulfilled(by=by):
-            await me.chat(f"Thank you, {by}: done.")
-        case mew.Rejected(by=by, reason=reason):
-            await me.chat(f"I see, {by}: {reason}. I leave it as it is.")
-        case mew.TimedOut() | mew.Withdrawn():
-            await me.chat("Nobody had the time: I leave it as it is.")
+async def act(me: mew.Client, tool: str, why: str, **arguments: str) -> None:
+    """Call a tool: at once if the agent may, else by a proposal, and wait for whoever decides."""
+    path = arguments["path"]
+    stages: list[mew.Stage] = []  # of the proposal; empty if none was needed
+    try:
+        await me.call("files", tool, arguments, why=why, timeout_s=DAY_S, on_stage=stages.append)
+    except mew.NotFulfilled as missed:
+        await me.chat(f"I leave {path} as it is: {missed}.")
+    except (mew.ToolError, mew.RpcError) as failed:
+        await me.chat(f"{tool} of {path} failed: {failed}.")
+    else:
+        await me.chat(f"{tool} of {path} is done, {how(stages)}.")
+
+
+def how(stages: list[mew.Stage]) -> str:
+    if not stages:
+        return "as I may do that myself"
+    return f"{'as changed' if stages[-1].edited else 'as approved'} by {stages[-1].by}"
 
 
 agent.run()

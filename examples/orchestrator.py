@@ -1,1 +1,0 @@
-../src/mew/templates/reviewers/orchestrator.py

@@ -1,0 +1,177 @@
+"""PURE. What to do about one proposal: never, guard, ratified and written rules, learned rules, ask."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mew.protocol.capability import Capability
+
+from .evidence import bound_in_words
+from .learner import Case, Learner
+from .rule import Author, Rule, sentence
+from .settings import AutopilotSettings, Mode, WrittenRule, never_capability
+
+__all__ = ["Decision", "Policy", "Verdict"]
+
+_STALE_AFTER: Final = 250
+_RAMP: Final = ((1, 0.1), (3, 0.5))  # confirmations while active, share decided alone until then
+
+
+class Verdict(StrEnum):
+    """What the autopilot does. `audit`: a rule covers it, a person is asked all the same."""
+
+    FULFIL = "fulfil"
+    ASK = "ask"
+    AUDIT = "audit"
+    SHADOW = "shadow"
+
+
+class Decision(Struct, frozen=True, omit_defaults=True):
+    """The payload of `autopilot/decision`. `field` is the argument that failed, `bound` the rule's at this moment."""
+
+    verdict: Verdict
+    why: str
+    rule: str | None = None
+    field: str | None = None
+    bound: str | None = None
+    suggestions: tuple[str, ...] = ()
+
+
+class Policy:
+    """Decides about calls with what a learner knows. It changes nothing: its uses are noted when they are seen."""
+
+    def __init__(self, settings: AutopilotSettings, learner: Learner, seed: str) -> None:
+        """The seed is secret: who knows it could choose proposal ids that are never audited."""
+        self._settings = settings
+        self._learner = learner
+        self._seed = seed
+        self._never = [(rule, never_capability(rule)) for rule in settings.never]
+        self._allow = [(rule, rule.capability()) for rule in settings.allow]
+
+    def decide(
+        self,
+        case: Case,
+        params: Mapping[str, Any],
+        now: datetime,
+        *,
+        annotations: Mapping[str, Any] | None = None,
+        may_approve: Mapping[str, bool] | None = None,
+        uses_last_hour: Mapping[str, int] | None = None,
+    ) -> Decision:
+        """Decide about a call. `may_approve` says which ratifiers could approve this call themselves, now."""
+        said = annotations or {}
+        for written, capability in self._never:
+            if _fits(written, capability, case, params, said):
+                return Decision(Verdict.ASK, f"a person must decide: never {_in_words(written)}")
+        guarded = self._learner.guard(case)
+        if guarded is not None:
+            return self._ask(case, guarded)
+        for place, (written, capability) in enumerate(self._allow):
+            if _fits(written, capability, case, params, said) and _is_closed(written, case):
+                rule, why = f"allow[{place}]", f"written in the settings: {_in_words(written)}"
+                if self._is_spent(rule, uses_last_hour):
+                    return Decision(Verdict.ASK, f"{rule} has used its budget of this hour", rule)
+                return self._act(Decision(Verdict.FULFIL, why, rule))
+        return self._by_rule(case, now, may_approve or {}, uses_last_hour)
+
+    def _by_rule(
+        self,
+        case: Case,
+        now: datetime,
+        may_approve: Mapping[str, bool],
+        uses_last_hour: Mapping[str, int] | None,
+    ) -> Decision:
+        rule = self._learner.covering(case)
+        if rule is None:
+            return self._ask(case, None)
+        if rule.until is not None and now >= rule.until:
+            return Decision(Verdict.ASK, f"rule {rule.id} ended at {rule.until:%Y-%m-%d %H:%M} UTC", rule.id)
+        if rule.author is Author.RATIFIED and not may_approve.get(rule.by or "", True):
+            return Decision(
+                Verdict.ASK, f"{rule.by}, who ratified rule {rule.id}, may not approve this", rule.id
+            )
+        if rule.last_used is not None and now - rule.last_used > timedelta(days=self._settings.idle_days):
+            return Decision(
+                Verdict.ASK, f"rule {rule.id} was not used for {self._settings.idle_days:g} days", rule.id
+            )
+        if self._is_spent(rule.id, uses_last_hour):
+            return Decision(Verdict.ASK, f"rule {rule.id} has used its budget of this hour", rule.id)
+        bound = bound_in_words(rule.decisions, rule.rejections)
+        why = self._why_audit(case, rule)
+        if why is not None:
+            return Decision(Verdict.AUDIT, why, rule.id, bound=bound)
+        return self._act(Decision(Verdict.FULFIL, sentence(rule.group, rule.pattern), rule.id, bound=bound))
+
+    def _why_audit(self, case: Case, rule: Rule) -> str | None:
+        """Why a person is asked although the rule covers the call; None if it decides alone."""
+        is_careful = case.risk_class in self._settings.careful
+        if rule.author is Author.LEARNED:
+            for confirmations, share in _RAMP:
+                if rule.confirmations < confirmations:
+                    if self._draw("ramp", case.id) >= share:
+                        return f"rule {rule.id} is new and asks more often at first"
+                    break
+        if is_careful and self._learner.is_stale(case, _STALE_AFTER):
+            return f"rule {rule.id} covers this, but no person decided about calls like this lately"
+        if self._draw("audit", case.id) < self._settings.audit:
+            return f"rule {rule.id} covers this; asked all the same to check the rule"
+        return None
+
+    def _ask(self, case: Case, guarded: str | None) -> Decision:
+        offered = tuple(rule.id for rule in self._learner.suggestions(case))
+        if guarded is not None:
+            return Decision(Verdict.ASK, guarded, suggestions=offered)
+        near = self._learner.nearest(case)
+        if near is None:
+            return Decision(Verdict.ASK, "no rule covers such calls yet", suggestions=offered)
+        rule, wrong = near
+        why = f"{wrong.why} (rule {rule.id})"
+        return Decision(Verdict.ASK, why, rule.id, wrong.field or None, suggestions=offered)
+
+    def _act(self, decision: Decision) -> Decision:
+        if self._settings.mode in (Mode.SUGGEST, Mode.ACT):
+            return decision
+        return Decision(Verdict.SHADOW, decision.why, decision.rule, bound=decision.bound)
+
+    def _is_spent(self, rule: str, uses_last_hour: Mapping[str, int] | None) -> bool:
+        budget = self._settings.budget_per_hour
+        return budget > 0 and (uses_last_hour or {}).get(rule, 0) >= budget
+
+    def _draw(self, purpose: str, case: str) -> float:
+        """A number from 0 to 1 that nobody can predict without the seed and that is the same every time."""
+        hashed = sha256(f"{self._seed}\n{purpose}\n{case}".encode()).digest()
+        return int.from_bytes(hashed[:8]) / 2**64
+
+
+def _fits(
+    written: str | WrittenRule,
+    capability: Capability,
+    case: Case,
+    params: Mapping[str, Any],
+    annotations: Mapping[str, Any],
+) -> bool:
+    if isinstance(written, WrittenRule):
+        if written.proposer is not None and written.proposer != case.group.proposer:
+            return False
+        if any(annotations.get(name) is not wanted for name, wanted in written.annotation.items()):
+            return False
+    payload = {"method": case.group.method, "params": params}
+    return capability.fits("mcp/request", case.group.target, lambda: payload)
+
+
+def _is_closed(written: WrittenRule, case: Case) -> bool:
+    return written.arguments is None or all(name in written.arguments for name in case.arguments)
+
+
+def _in_words(written: str | WrittenRule) -> str:
+    if isinstance(written, str):
+        return f"`{written}`"
+    parts = [f"`{written.tool or written.method}`"]
+    parts += [f"{name} `{pattern}`" for name, pattern in (written.arguments or {}).items()]
+    parts += [f"by `{written.proposer}`"] if written.proposer else []
+    parts += [f"of `{written.target}`"] if written.target else []
+    return " ".join(parts)

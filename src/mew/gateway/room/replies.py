@@ -1,0 +1,101 @@
+"""What the gateway tells one participant alone, and no journal has: refusals, and the tokens of invitations."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, ParticipantId
+from mew.protocol.errors import FRAMES_DROPPED, Refusal
+from mew.protocol.json import encode_json
+from mew.protocol.kinds import InviteAck, Kind
+from mew.space import Decision, Deliver, Invite, Refuse, Refused, Space
+
+from .ports import World
+
+__all__ = ["error", "frames_dropped", "invite_ack", "problem", "reply_in"]
+
+_REPLIES: Final = frozenset(
+    {Kind.STREAM_OPEN, Kind.STREAM_WRITE_GRANTED, Kind.STREAM_WRITE_REVOKED, Kind.STREAM_TRANSFERRED}
+)
+
+
+def error(
+    at: datetime, who: ParticipantId, space: Space, refused: Refused, *, envelope_id: str | None, kind: str
+) -> Envelope:
+    """`system/error` for a refused envelope (§3.8.2)."""
+    return _to_one(
+        at,
+        who,
+        Kind.ERROR,
+        problem(who, space, refused, kind),
+        correlation_id=() if envelope_id is None else (envelope_id,),
+    )
+
+
+def frames_dropped(at: datetime, who: ParticipantId, stream: str, count: int) -> Envelope:
+    """`system/error` for a reader of a stream that was too slow; it refuses nothing, so it names no envelope."""
+    message = f"you read stream {stream!r} too slowly, and {count} of its frames were dropped"
+    payload = {"error": FRAMES_DROPPED, "message": message, "stream_id": stream, "dropped": count}
+    return _to_one(at, who, Kind.ERROR, payload, correlation_id=())
+
+
+def problem(who: ParticipantId, space: Space, refused: Refused, kind: str) -> dict[str, Any]:
+    """What a refusal says, over WebSocket and HTTP alike."""
+    payload: dict[str, Any] = {"error": refused.refusal, "message": refused.message}
+    if kind:
+        payload["attempted_kind"] = kind
+    if refused.refusal is Refusal.CAPABILITY_VIOLATION:
+        payload["your_capabilities"] = [capability.source for capability in space.held(who)]
+    if refused.lacked is not None:
+        payload["lacked"] = refused.lacked
+    if refused.stream_id is not None:
+        payload["stream_id"] = refused.stream_id
+    if refused.retry_after_s is not None:
+        payload["retry_after_s"] = round(refused.retry_after_s, 3)
+    return payload
+
+
+def invite_ack(at: datetime, invite: Invite, token: str, space: str, world: World) -> Envelope:
+    """The inviter's answer (§3.6.4), for nobody else to see; over HTTP and on its connections the same."""
+    mail: Literal["sending", "not_configured"] = "sending" if world.sends_mail() else "not_configured"
+    ack = InviteAck(
+        status="created",
+        participant_id=invite.participant,
+        token=token,
+        connection_url=world.connection_url(space),
+        email=UNSET if invite.email is None else mail,
+    )
+    inviter = ParticipantId(invite.envelope.sender)
+    answer = _to_one(at, inviter, Kind.INVITE_ACK, ack, correlation_id=(invite.envelope.id,))
+    return replace(answer, id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{at} {invite.envelope.id}")))
+
+
+def reply_in(decisions: Sequence[Decision]) -> Envelope | Refused | None:
+    """What the gateway itself answers to an envelope (§3.10.1), for who posted it; or why it was refused after all."""
+    for decision in decisions:
+        if isinstance(decision, Refuse):
+            return decision.refused
+        if isinstance(decision, Deliver):
+            sender, kind = decision.envelopes.senders[0], decision.envelopes.kinds[0]
+            if sender == GATEWAY and kind in _REPLIES:
+                return decision.envelopes[0]
+    return None
+
+
+def _to_one(
+    at: datetime, who: ParticipantId, kind: str, payload: Any, *, correlation_id: tuple[str, ...]
+) -> Envelope:
+    return Envelope(
+        protocol=PROTOCOL,
+        id=str(uuid.uuid4()),
+        ts=at,
+        sender=GATEWAY,
+        to=(who,),
+        kind=kind,
+        correlation_id=correlation_id,
+        payload=Raw(encode_json(payload)),
+    )

@@ -1,0 +1,770 @@
+"""One space on this node. In each turn it decides and journals what it received, and delivers what was committed."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import chain, compress
+from typing import Any, Final, TypeVar, assert_never
+
+from mew.gateway.history.archive import Archive
+from mew.gateway.history.cursor import Cursor
+from mew.gateway.history.recovery import SnapshotScheduler, bounds, recover
+from mew.gateway.settings import Limits
+from mew.gateway.tokens import hash_token
+from mew.gateway.trace import Trace
+from mew.gateway.websocket.frames import join_frames, text_frame
+from mew.journal.port import Delivered, JournalUnavailable, RetentionStats
+from mew.protocol.capability import Capability
+from mew.protocol.codec import encode, envelope_id_in
+from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelopes import Envelopes, read_headers
+from mew.protocol.errors import CloseCode, ProtocolError, Refusal
+from mew.protocol.frames import MARK
+from mew.protocol.kinds import Kind
+from mew.space import (
+    Answer,
+    Configured,
+    ConnectionId,
+    Decision,
+    Deliver,
+    Disconnect,
+    Entry,
+    Event,
+    Identified,
+    Invite,
+    Joined,
+    Left,
+    Refuse,
+    Refused,
+    Rules,
+    Sent,
+    Space,
+    TimePassed,
+    Violated,
+    WakeAt,
+)
+
+from . import replies
+from .admission import admit
+from .outbox import Outboxes
+from .ports import Accepted, Counters, RoomConnection, World
+from .rate_limit import ByteBudget, ByteBudgets, RateLimiter
+from .streams import FrameRelay
+from .timer import Timer
+from .turns import Turns
+
+__all__ = ["Room"]
+
+_logger = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+_BATCH_BYTES: Final = 16 << 20
+_BYTES_PER_PATH_VISIT: Final = (
+    1024  # what a JSONPath costs its sender: it takes as long as to pass these bytes on
+)
+_PART_MESSAGES: Final = 128  # a refusal or a change costs as much as reading what follows it in its part
+_VIOLATIONS_PER_S: Final = 20
+_VIOLATIONS_BURST: Final = 200
+_NOT_RECORDED: Final = frozenset({Refusal.RATE_LIMITED, Refusal.DUPLICATE_ID})
+
+
+class Room:
+    """Runs one space, from where its journal ends. Its methods are for the doors; only `enter` and `post` wait."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        limits: Limits,
+        turns: Turns,
+        world: World,
+        trace: Trace | None = None,
+        archive: Archive | None = None,
+        space_type: type[Space] = Space,
+    ) -> None:
+        """Replays what the journal holds.
+
+        Raises:
+            JournalUnavailable: it cannot be read.
+        """
+        self.id = rules.id
+        self.limits = limits
+        self.connections: dict[ConnectionId, RoomConnection] = {}
+        self.counters = Counters()
+        self.is_closed = self._is_stopping = self._is_scheduled = False
+        self.archive = archive
+        """What the history has evicted, if there is a journal."""
+        self._turns = turns
+        self._world = world
+        self._trace = trace
+        self._loop = asyncio.get_running_loop()
+        self._epoch = secrets.token_hex(4)  # nothing is signed as before a crash
+        self._journal, past = turns.storage.open(rules.id, self._apply)
+        life = self._epoch if archive is None else ""
+        self.space, self.history = recover(past, limits, self._journal.policy, world.now(), life, space_type)
+        self._at = max(
+            past.at or world.now(), world.now()
+        )  # times in a journal never go back, though a clock may
+        self._outboxes = Outboxes()
+        # Who has which: in the space somebody may have left because of an envelope behind the one that is delivered.
+        self._connected: dict[str, list[ConnectionId]] = {}
+        self._relay = FrameRelay(self.space, self._outboxes, self.counters, world.now, self.reject)
+        self._timer = Timer(world.now, partial(self.enqueue, partial(self._append, TimePassed())))
+        self._snapshots = SnapshotScheduler(self.space, self.history, self._journal)
+        self._budgets = ByteBudgets(limits.bytes_per_second, limits.bytes_burst)
+        self._violations = RateLimiter(_VIOLATIONS_PER_S, _VIOLATIONS_BURST)
+        self._queue: list[Callable[[], None]] = []
+        # Text messages that were received after all that is queued: who sent each, and over which connection.
+        self._texts: list[bytes] = []
+        self._senders: list[str] = []
+        self._origins: list[ConnectionId] = []
+        self._received_bytes = self._delivered_bytes = 0
+        self._paused: list[RoomConnection] = []
+        self._after_commit: list[Callable[[], None]] = []
+        self._listening: list[asyncio.Future[None]] = []
+        self._told_until: Cursor | None = None  # up to here there is no news for them
+        self._results: list[tuple[asyncio.Future[Any], Any]] = []  # for those who wait, after the commit
+        # Closed in this turn or the last: what they still send is not heard.
+        self._gone: set[ConnectionId] = set()
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._entering: dict[ConnectionId, asyncio.Future[None]] = {}
+        self._posted: dict[int, asyncio.Future[Accepted | Refused]] = {}  # by the identity of their event
+        self._tokens: dict[str, str] = {}  # made for invitations under way, by their hash
+        self.enqueue(partial(self._begin, rules, tuple(self.space.state.connections)))
+
+    # What the doors say: queued, and taken in the next turn.
+
+    def receive(self, connection: RoomConnection, texts: list[bytes], size: int) -> None:
+        """Text messages came over a connection, of this many bytes in all."""
+        budget = connection.budget
+        budget.left -= size
+        if budget.left < 0:
+            self._slow_down(connection)
+        if self._received_bytes + size > _BATCH_BYTES:
+            self._seal()
+        count = len(texts)
+        allowed = connection.rate_limiter.take(self._loop.time(), count)
+        self._texts += texts if allowed == count else texts[:allowed]
+        self._senders += [connection.who] * allowed
+        self._origins += [connection.id] * allowed
+        self._received_bytes += size
+        if allowed < count:
+            self.enqueue(partial(self._limit_rate, connection, texts[allowed:]))
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._turns.schedule(self)
+        elif self._turns.is_committing:
+            self._pause(connection)
+
+    def receive_lenient(self, connection: RoomConnection, texts: list[bytes], size: int) -> None:
+        """The same, over a connection whose participant may use ids of its own again."""
+        self._spend(connection, size)
+        allowed = connection.rate_limiter.take(self._loop.time(), len(texts))
+        senders, origins = (connection.who,) * allowed, (connection.id,) * allowed
+        self.enqueue(partial(self._decide, tuple(texts[:allowed]), senders, origins, lenient=True))
+        if allowed < len(texts):
+            self.enqueue(partial(self._limit_rate, connection, texts[allowed:], lenient=True))
+        if self._turns.is_committing:
+            self._pause(connection)
+
+    def receive_binary(self, connection: RoomConnection, data: bytes) -> None:
+        """A binary message came: a stream frame, or nothing that we know."""
+        self._spend(connection, len(data))
+        self.enqueue(partial(self._take_binary, connection, data))
+        if self._turns.is_committing:
+            self._pause(connection)
+
+    def receive_error(self, connection: RoomConnection, code: int, message: str) -> None:
+        """The client broke RFC 6455: tell it in our words too, and close the connection."""
+        self.enqueue(partial(self._take_error, connection, code, message))
+
+    def budget_of(self, who: ParticipantId) -> ByteBudget:
+        """What a participant may send in bytes, over all its connections and HTTP."""
+        return self._budgets.of(who, self._loop.time())
+
+    def _spend(self, connection: RoomConnection, size: int) -> None:
+        connection.budget.left -= size
+        if connection.budget.left < 0:
+            self._slow_down(connection)
+
+    def _slow_down(self, connection: RoomConnection) -> None:
+        """Read no more from a connection until its participant has paid for what it sent."""
+        debt_s = connection.budget.debt_s(self._loop.time())
+        if debt_s:
+            connection.pause()
+            self._loop.call_later(debt_s, connection.resume)
+
+    def tell_dropped(self, connection: RoomConnection, dropped: Mapping[str, int]) -> None:
+        """A connection read streams too slowly, and lost so many frames of each."""
+        self._relay.tell_dropped(connection, dropped)
+
+    def _pause(self, connection: RoomConnection) -> None:
+        """Backpressure: it reads on when the disk has caught up."""
+        connection.pause()
+        self._paused.append(connection)
+
+    async def enter(self, connection: RoomConnection) -> None:
+        """A connection is there; return once it has been welcomed and may speak.
+
+        Raises:
+            JournalUnavailable: it was not let in; the room is closing.
+        """
+        self._check_open()
+        self.connections[connection.id] = connection
+        entered = self._entering[connection.id] = self._loop.create_future()
+        self.enqueue(partial(self._join, connection))
+        await self._told(entered)
+
+    def leave(self, connection: RoomConnection) -> None:
+        """The connection is gone."""
+        self.enqueue(partial(self._part, connection))
+
+    async def post(self, who: ParticipantId, received: bytes) -> Accepted | Refused:
+        """An envelope over HTTP (§5.3): the same rules, and an answer once it is committed.
+
+        How often one may is for the door to say.
+
+        Raises:
+            JournalUnavailable: it may or may not have been accepted; the room is closing.
+        """
+        self._check_open()
+        answered: asyncio.Future[Accepted | Refused] = self._loop.create_future()
+        self.enqueue(partial(self._take_post, who, received, answered))
+        return await self._told(answered)
+
+    async def _told(self, future: asyncio.Future[_Result]) -> _Result:
+        """What becomes of something that was queued, or that the room was closed before it came round."""
+        self._waiting.add(future)
+        try:
+            return await future
+        finally:
+            self._waiting.discard(future)
+
+    def identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
+        """An authenticator vouches for `who`; None: the rules say what it holds, or else their defaults do."""
+        if self._queue or self._identified(who, capabilities) is not None:
+            self.enqueue(partial(self._identify, who, capabilities))
+
+    def configure(self, rules: Rules, limits: Limits) -> None:
+        """Other rules, from the next turn on."""
+        self.enqueue(partial(self._append, Configured(rules, self._epoch)))
+        self.limits = limits
+        self._budgets = ByteBudgets(limits.bytes_per_second, limits.bytes_burst)
+        self.history.resize(*bounds(limits, self._journal.policy))
+
+    @property
+    def retention(self) -> RetentionStats:
+        """What the journal keeps."""
+        return self._journal.stats
+
+    def forget(self) -> None:
+        """Evict what need not be kept any longer; to be called every minute or so."""
+        pass_time = partial(self._snapshots.pass_time, self._world.now())
+        if self._turns.is_committing:  # no snapshot may have more than the journal
+            self.enqueue(lambda: self._after_commit.append(pass_time))
+        else:
+            pass_time()
+
+    def begin_shutdown(self) -> None:
+        """Let nobody in any longer; who waits for something new need not wait longer."""
+        self._is_stopping = True
+        self._tell_listening()
+
+    def close(self) -> None:
+        """Take no more; who waits is told."""
+        self.is_closed = True
+        self._journal.close()
+        self._timer.cancel()
+        self._queue = []
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(JournalUnavailable("the space was closed before it came round"))
+        self._entering.clear()
+        self._posted.clear()
+        self._results.clear()
+        self._tell_listening()
+
+    def _check_open(self) -> None:
+        if self.is_closed or self._is_stopping:
+            raise JournalUnavailable("the space is closing")
+
+    async def news(self) -> None:
+        """Return when something was delivered, or the room is closing."""
+        if not (self.is_closed or self._is_stopping):
+            if self._turns.is_committing:
+                self._told_until = None
+            elif not self._listening:
+                self._told_until = self.history.end
+            future = self._loop.create_future()
+            self._listening.append(future)
+            await future
+
+    async def committed(self) -> None:
+        """Return when everything that the room has decided is committed: nothing of it may be told before.
+
+        Raises:
+            JournalUnavailable: the room has closed, so it may not be.
+        """
+        await self._turns.committed()
+        if self.is_closed:
+            raise JournalUnavailable("the space is closed")
+
+    def enqueue(self, work: Callable[[], None]) -> None:
+        """Have something done in the next turn."""
+        if self.is_closed:
+            return
+        if self._texts:
+            self._seal()
+        self._queue.append(work)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._turns.schedule(self)
+
+    def _seal(self) -> None:
+        """What was received until now comes before all that follows."""
+        texts, self._texts = self._texts, []
+        senders, self._senders = self._senders, []
+        origins, self._origins = self._origins, []
+        self._received_bytes = 0
+        self._queue.append(partial(self._decide, tuple(texts), tuple(senders), tuple(origins)))
+
+    # A turn: decide and journal.
+
+    def turn(self, at: datetime) -> None:
+        """Decide and journal everything received since the last turn, in order."""
+        self._is_scheduled = False
+        gone = tuple(self._gone) if self._gone else ()
+        if at > self._at:
+            self._at = at
+        if self.space.state.expires_next is not None and self.space.is_due(self._at):
+            self._append(TimePassed())
+        if self._queue:
+            queue, self._queue = self._queue, []
+            for work in queue:
+                work()
+        if self._texts:
+            texts, self._texts = self._texts, []
+            senders, self._senders = self._senders, []
+            origins, self._origins = self._origins, []
+            self._received_bytes = 0
+            self._decide(tuple(texts), tuple(senders), tuple(origins))
+        if gone:  # closed before this turn: nothing more can come from them
+            self._gone.difference_update(gone)
+
+    def _decide(
+        self,
+        texts: tuple[bytes, ...],
+        senders: tuple[str, ...],
+        origins: tuple[ConnectionId, ...],
+        lenient: bool = False,  # noqa: FBT001, FBT002  # called for every batch
+    ) -> None:
+        """Admit and judge messages, and journal those that are accepted, batch by batch."""
+        while texts:
+            if self._gone:
+                texts, senders, origins = self._heard(texts, senders, origins)
+            headers = read_headers(texts, 0, self.limits.envelope_bytes)
+            envelopes = Envelopes(*headers, texts[: len(headers[0])])
+            if envelopes.senders != senders:
+                envelopes = _from_their_senders(envelopes, senders)
+            if envelopes.ids:
+                taken = self._judge(envelopes, origins, lenient)
+            else:
+                taken = self._decide_one(texts[0], origins[0], lenient) if texts else 0
+            if taken == len(texts):
+                return
+            if len(texts) > _PART_MESSAGES:
+                for start in range(taken, len(texts), _PART_MESSAGES):
+                    part = slice(start, start + _PART_MESSAGES)
+                    self._decide(texts[part], senders[part], origins[part], lenient)
+                return
+            texts, senders, origins = texts[taken:], senders[taken:], origins[taken:]
+
+    def _heard(
+        self, texts: tuple[bytes, ...], senders: tuple[str, ...], origins: tuple[ConnectionId, ...]
+    ) -> tuple[tuple[bytes, ...], tuple[str, ...], tuple[ConnectionId, ...]]:
+        """What came over connections that are not being closed."""
+        heard = [origin not in self._gone for origin in origins]
+        return tuple(compress(texts, heard)), tuple(compress(senders, heard)), tuple(compress(origins, heard))
+
+    def _judge(self, envelopes: Envelopes, origins: tuple[ConnectionId, ...], lenient: bool) -> int:  # noqa: FBT001
+        """Journal those that are accepted, up to one that changes the state, and refuse the next; return how many."""
+        accepted, refused = self.space.judge(self._at, envelopes, lenient)
+        if self.space.path_visits:
+            self._charge_path_visits()
+        if self._trace is not None:
+            self._trace.received(self.id, envelopes.part(0, accepted + (refused is not None)))
+        if accepted:
+            self.counters.received += accepted
+            batch = envelopes if accepted == len(envelopes.ids) else envelopes.part(0, accepted)
+            token_hash = self._make_token() if batch.kinds[-1] == Kind.INVITE else ""
+            sent = Sent(batch, origins[:accepted], self.space.state.changed_at, lenient, token_hash)
+            self._journal.append(self._at, sent)
+        if refused is None:
+            return accepted
+        self.counters.received += 1
+        connection = self.connections.get(origins[accepted])
+        if connection is not None:
+            self.reject(connection, refused, EnvelopeId(envelopes.ids[accepted]), envelopes.kinds[accepted])
+        return accepted + 1
+
+    def _charge_path_visits(self) -> None:
+        for who, visits in self.space.path_visits.items():
+            self.budget_of(ParticipantId(who)).left -= visits * _BYTES_PER_PATH_VISIT
+        self.space.path_visits.clear()
+
+    def _decide_one(self, text: bytes, origin: ConnectionId, lenient: bool) -> int:  # noqa: FBT001
+        """A message that is not as most are: a stream frame, an unusual envelope, or none at all."""
+        connection = self.connections.get(origin)
+        if connection is None:
+            return 1
+        if text.startswith(MARK):
+            connection.rate_limiter.put_back()  # the rate is that of envelopes
+            self._forward(connection, text, is_text=True)
+            return 1
+        try:
+            envelope = admit(text, connection.who, bytes_max=self.limits.envelope_bytes)
+        except ProtocolError as error:
+            self.counters.received += 1
+            self.reject(connection, Refused(error.refusal, str(error)), envelope_id_in(text), error.kind)
+            return 1
+        return self._judge(Envelopes.of(envelope, text), (origin,), lenient)
+
+    def _make_token(self) -> str:
+        """A token for an invitation, which is random and so settled before the journal; return its hash."""
+        token = secrets.token_urlsafe(32)
+        token_hash = hash_token(token)
+        self._tokens[token_hash] = token
+        return token_hash
+
+    def _append(self, event: Event) -> None:
+        self._journal.append(self._at, event)
+
+    def _begin(self, rules: Rules, connections: Iterable[ConnectionId]) -> None:
+        """First of all: the rules of now, and the end of connections that another process had."""
+        self._append(Configured(rules, self._epoch))
+        for connection in connections:
+            self._append(Left(connection))
+
+    def _identified(
+        self, who: ParticipantId, capabilities: tuple[Capability, ...] | None
+    ) -> Identified | None:
+        """What this changes; None: nothing."""
+        rules = self.space.state.rules
+        if capabilities is None and who not in rules.profiles:
+            capabilities = rules.defaults
+        is_known = self.space.state.identities.get(who) == capabilities
+        return None if is_known else Identified(who, capabilities)
+
+    def _identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
+        identified = self._identified(who, capabilities)
+        if identified is not None:
+            self._append(identified)
+
+    def _join(self, connection: RoomConnection) -> None:
+        resumed = None if connection.after is None else self.history.has_all_after(connection.after)
+        self._append(Joined(connection.who, connection.id, resumed))
+
+    def _part(self, connection: RoomConnection) -> None:
+        self._remove(connection.id, connection.who)
+        if self.connections.pop(connection.id, None) is not None:
+            self._append(Left(connection.id))
+
+    def _take_binary(self, connection: RoomConnection, data: bytes) -> None:
+        if connection.id in self._gone:
+            return
+        if data.startswith(MARK):
+            self._forward(connection, data, is_text=False)
+        else:
+            self.reject(connection, Refused(Refusal.MALFORMED, "an envelope travels as text, not binary"))
+
+    def _forward(self, connection: RoomConnection, frame: bytes, *, is_text: bool) -> None:
+        self._relay.forward(connection, frame, is_text=is_text, bytes_max=self.limits.frame_bytes)
+
+    def _take_error(self, connection: RoomConnection, code: int, message: str) -> None:
+        if connection.id not in self._gone:
+            self.reject(connection, Refused(Refusal.MALFORMED, message))
+            self._close_later((connection.id,), code, message)
+
+    def _take_post(
+        self, who: ParticipantId, received: bytes, answered: asyncio.Future[Accepted | Refused]
+    ) -> None:
+        self.counters.received += 1
+        refused: Refused | None
+        kind, envelope_id = "", envelope_id_in(received)
+        try:
+            envelope = admit(received, who, bytes_max=self.limits.envelope_bytes)
+        except ProtocolError as error:
+            refused, kind = Refused(error.refusal, str(error)), error.kind
+        else:
+            kind, envelopes = envelope.kind, Envelopes.of(envelope, received)
+            if self._trace is not None:
+                self._trace.received(self.id, envelopes)
+            _, refused = self.space.judge(self._at, envelopes)
+            if self.space.path_visits:
+                self._charge_path_visits()
+            if refused is None:
+                token_hash = self._make_token() if kind == Kind.INVITE else ""
+                sent = Sent(envelopes, (None,), self.space.state.changed_at, token_hash=token_hash)
+                self._posted[id(sent)] = answered
+                self._append(sent)
+                return
+        self.counters.refused += 1
+        self._record(who, envelope_id, kind, refused)
+        self._results.append((answered, refused))
+
+    def _limit_rate(self, connection: RoomConnection, texts: list[bytes], *, lenient: bool = False) -> None:
+        """Messages for which there was no token. Stream frames need none, so those before may have left some."""
+        limiter = connection.rate_limiter
+        for text in texts:
+            if connection.id in self._gone:
+                return
+            if text.startswith(MARK):
+                self._forward(connection, text, is_text=True)
+            elif limiter.take(self._loop.time()):
+                self._decide((text,), (connection.who,), (connection.id,), lenient)
+            else:
+                self._refuse_hasty(connection, text, limiter.wait_s)
+
+    def _refuse_hasty(self, connection: RoomConnection, text: bytes, wait_s: float) -> None:
+        self.counters.received += 1
+        envelopes = Envelopes.read((text,), 0, self.limits.envelope_bytes)
+        if self._trace is not None:
+            self._trace.received(self.id, envelopes)
+        hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
+        if envelopes.ids:
+            self.reject(connection, hasty, EnvelopeId(envelopes.ids[0]), envelopes.kinds[0])
+        else:
+            self.reject(connection, hasty, envelope_id_in(text))
+
+    # What is refused.
+
+    def reject(
+        self,
+        connection: RoomConnection,
+        refused: Refused,
+        envelope_id: EnvelopeId | None = None,
+        kind: str = "",
+    ) -> None:
+        """What came is not accepted: tell the sender, and nobody else."""
+        if connection.id in self._gone:
+            return
+        self._refuse(connection.who, connection.id, refused, envelope_id, kind)
+        self._record(connection.who, envelope_id, kind, refused)  # what others hear of it comes second
+        if not connection.refusal_limiter.take(self._loop.time()):
+            reason = "too much of what you send is refused; come back later"
+            self._close_later((connection.id,), CloseCode.FLOODING, reason)
+
+    def _record(
+        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused
+    ) -> None:
+        """Note in the journal that a rule said no, without what was sent, and not too often (§7.3)."""
+        if self._is_worth_recording(who, envelope_id, kind, refused):
+            culprit = envelope_id or EnvelopeId("")
+            self._append(Violated(who, culprit, kind, refused.refusal, refused.lacked or ""))
+
+    def _is_worth_recording(
+        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused
+    ) -> bool:
+        """Tell the operator; whether it is worth an entry too."""
+        if self._trace is not None:
+            self._trace.refused(self.id, who, envelope_id or "", kind, refused)
+        if not kind or refused.refusal in _NOT_RECORDED or not self._violations.take(self._loop.time()):
+            return False
+        what = {"space": self.id, "who": who, "kind": kind, "refusal": str(refused.refusal)}
+        _logger.info("refused", extra=what)
+        return True
+
+    def _refuse(
+        self,
+        who: ParticipantId,
+        connection: ConnectionId | None,
+        refused: Refused,
+        envelope_id: EnvelopeId | None,
+        kind: str,
+    ) -> None:
+        self.counters.refused += 1
+        if connection is not None:
+            told = replies.error(
+                self._world.now(), who, self.space, refused, envelope_id=envelope_id, kind=kind
+            )
+            self._outboxes.send(text_frame(encode(told)), (connection,))
+
+    # What the journal has ordered: apply it, and gather what is to be delivered.
+
+    def _apply(self, entry: Entry) -> Sequence[Decision]:
+        """Called by the journal, in the order of its entries."""
+        decisions = self.space.apply(entry)
+        delivered = 0
+        for decision in decisions:
+            if type(decision) is Deliver:
+                self._deliver(entry, decision, delivered)
+                delivered += len(decision.envelopes.ids)
+            else:
+                self._carry_out(entry, decision)
+        if self._posted or self._entering or self._tokens:
+            self._answer_waiting(entry, decisions)
+        return decisions
+
+    def _deliver(self, entry: Entry, deliver: Deliver, start: int) -> None:
+        """Put envelopes into the history and the outboxes; `start`: as many of the same entry came before them."""
+        envelopes, only = deliver.envelopes, deliver.only
+        if only is None:
+            frames = join_frames(envelopes.raws)
+            size = len(frames)
+            self.counters.delivered += len(envelopes.ids) * self._outboxes.send(frames)
+        else:
+            size = sum(map(len, envelopes.raws))
+            for raw, audience in zip(envelopes.raws, only, strict=True):
+                to = None if audience is None else self._connections_of(audience)
+                self.counters.delivered += self._outboxes.send(text_frame(raw), to)
+        self._delivered_bytes += size
+        delivered = Delivered(entry.seq, entry.at, envelopes.ids, envelopes.raws, only, start)
+        self.history.append(delivered, size)
+        if self._trace is not None:
+            self._trace.delivered(self.id, envelopes, only, tuple(self.space.state.members))
+
+    def _carry_out(self, entry: Entry, decision: Decision) -> None:
+        match decision:
+            case Deliver():
+                raise AssertionError("what is delivered is not carried out here")
+            case Answer():
+                self._answer(entry, decision)
+            case Refuse(who, envelope_id, kind, refused, connection):
+                self._is_worth_recording(who, envelope_id, kind, refused)
+                self._refuse(who, connection, refused, envelope_id, kind)
+            case Disconnect(connections, code, reason):
+                self._close_later(connections, code, reason)
+            case Invite():
+                self._hand_over(entry, decision)
+            case WakeAt(at):
+                self._timer.set(at)
+            case _:
+                assert_never(decision)
+
+    def _answer(self, entry: Entry, answer: Answer) -> None:
+        frame = text_frame(encode(answer.envelope))
+        if answer.connection is None:
+            self._outboxes.send(frame, self.space.connections_of((answer.who,)))
+            return
+        connection = self.connections.get(answer.connection)
+        if connection is None:
+            return  # of another node, or gone before its `Joined` came round
+        missed: list[bytes] = []
+        if connection.after is not None:
+            if self.history.knows(connection.after):
+                delivered = self.history.after(connection.after)
+                missed = [one.raw for one in delivered if one.is_for(connection.who)]
+            elif isinstance(entry.event, Joined) and entry.event.resumed:
+                reason = "what you missed has just gone; come back"
+                self._close_later((connection.id,), CloseCode.SLOW_READER, reason)
+                return
+        self._outboxes.add(connection.id, connection.outbox, chain((frame,), map(text_frame, missed)))
+        self._connected.setdefault(connection.who, []).append(connection.id)
+
+    def _connections_of(self, participants: Iterable[str]) -> list[ConnectionId]:
+        """Those to whom something can be delivered."""
+        return [one for who in participants for one in self._connected.get(who, ())]
+
+    def _remove(self, connection: ConnectionId, who: str) -> bytes:
+        """From here on nothing is delivered to it; return what is due to it in this turn."""
+        own = self._connected.get(who, [])
+        if connection in own:
+            own.remove(connection)
+            if not own:
+                del self._connected[who]
+        return self._outboxes.remove(connection)
+
+    def _hand_over(self, entry: Entry, invite: Invite) -> None:
+        """Tell the inviter the token, and send mail if that is asked for and can be done."""
+        ack = self._invite_ack(entry, invite)
+        if ack is None:
+            return  # another node made the token, and tells the inviter
+        own = self._connections_of((invite.envelope.sender,))  # all of them if it came over HTTP
+        self._outboxes.send(text_frame(encode(ack)), [one for one in own if invite.connection in (None, one)])
+        if invite.email is not None and self._world.sends_mail():
+            self._after_commit.append(partial(self._world.invite_by_mail, invite.email, self.id, ack))
+
+    def _invite_ack(self, entry: Entry, invite: Invite) -> Envelope | None:
+        assert isinstance(entry.event, Sent), f"an invitation from {entry.event}"
+        token = self._tokens.get(entry.event.token_hash)
+        return None if token is None else replies.invite_ack(entry.at, invite, token, self.id, self._world)
+
+    def _answer_waiting(self, entry: Entry, decisions: Sequence[Decision]) -> None:
+        """Those who wait for this entry: after the commit."""
+        event = entry.event
+        if type(event) is Joined:
+            entered = self._entering.pop(event.connection, None)
+            if entered is not None:
+                self._results.append((entered, None))
+        elif type(event) is Sent:
+            answered = self._posted.pop(id(event), None)
+            if answered is not None:
+                self._results.append((answered, self._outcome(entry, event, decisions)))
+            self._tokens.pop(event.token_hash, None)
+
+    def _outcome(self, entry: Entry, sent: Sent, decisions: Sequence[Decision]) -> Accepted | Refused:
+        """What became of an envelope that was posted, with what the gateway itself answered."""
+        invite = next((decision for decision in decisions if isinstance(decision, Invite)), None)
+        reply = replies.reply_in(decisions) if invite is None else self._invite_ack(entry, invite)
+        return reply if isinstance(reply, Refused) else Accepted(sent.envelopes[0], entry.at, reply)
+
+    def _close_later(self, connections: Iterable[ConnectionId], code: int, reason: str) -> None:
+        """Close connections after the commit, with what they were to be shown before that; hear them no longer."""
+        for connection_id in connections:
+            self._gone.add(connection_id)
+            connection = self.connections.get(connection_id)
+            if connection is not None:
+                due = self._remove(connection_id, connection.who)
+                if connection_id not in self.space.state.connections:
+                    del self.connections[connection_id]
+                self._after_commit.append(partial(_close, connection, due, code, reason))
+
+    # After the commit: deliver.
+
+    def deliver(self) -> None:
+        """Deliver what was decided in this turn: it is committed."""
+        self._outboxes.flush()
+        if self._after_commit:
+            calls, self._after_commit = self._after_commit, []
+            for call in calls:
+                call()
+        if self._results:
+            results, self._results = self._results, []
+            for future, result in results:
+                if not future.done():  # its caller may have gone
+                    future.set_result(result)
+        if self._listening and self.history.end != self._told_until:
+            self._tell_listening()
+        if (
+            self._delivered_bytes > self._snapshots.bytes_due
+            or self.space.state.seq > self._snapshots.seq_due
+        ):
+            self._delivered_bytes = 0
+            self._snapshots.make(self._at)
+        if self._paused:
+            paused, self._paused = self._paused, []
+            for connection in paused:
+                connection.resume()
+
+    def _tell_listening(self) -> None:
+        listening, self._listening = self._listening, []
+        for future in listening:
+            if not future.done():
+                future.set_result(None)
+
+
+def _from_their_senders(envelopes: Envelopes, senders: Sequence[str]) -> Envelopes:
+    """These up to the first that does not name whoever sent it."""
+    pairs = enumerate(zip(envelopes.senders, senders, strict=False))
+    return envelopes.part(
+        0, next((place for place, (named, sender) in pairs if named != sender), len(envelopes))
+    )
+
+
+def _close(connection: RoomConnection, due: bytes, code: int, reason: str) -> None:
+    if due:
+        connection.outbox.write(due)
+    connection.close(code, reason)

@@ -1,0 +1,104 @@
+"""One pass of the event loop for all rooms of a node: each takes its turn, one commit for all, then all deliver."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from mew.journal.port import JournalStorage
+
+__all__ = ["TurnTaker", "Turns"]
+
+
+class TurnTaker(Protocol):
+    """A room, as far as its turns go."""
+
+    def turn(self, at: datetime) -> None:
+        """Decide and journal everything received since the last turn; it is so late now."""
+
+    def deliver(self) -> None:
+        """Deliver what was decided: it is committed."""
+
+
+class Turns:
+    """Gathers the rooms that received something, and runs them together.
+
+    What is received while a commit waits for the disk is taken in the turn after it.
+    """
+
+    def __init__(
+        self,
+        storage: JournalStorage,
+        failed: Callable[[TurnTaker, Exception], None],
+        now: Callable[[], datetime],
+    ) -> None:
+        """`failed` is told of a room that cannot go on: by a bug of ours, or because nothing can be committed."""
+        self.storage = storage
+        self._failed = failed
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._due: list[TurnTaker] = []
+        self._committing: list[TurnTaker] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit is under way: what is received meanwhile has to wait."""
+        return self._committing is not None
+
+    def schedule(self, room: TurnTaker) -> None:
+        """Let a room take its turn in the next pass of the event loop; once for each turn."""
+        if not self._due and self._committing is None:
+            self._loop.call_soon(self._run)
+            self._idle.clear()
+        self._due.append(room)
+
+    async def settled(self) -> None:
+        """Return when every room has taken its turn, and all of it is committed and delivered."""
+        await self._idle.wait()
+
+    async def committed(self) -> None:
+        """Return when the commit that is under way is over, if one is: before any room takes another turn."""
+        if self._committing is not None:
+            over = self._loop.create_future()
+            self._waiting.append(over)
+            await over
+
+    def _run(self) -> None:
+        rooms, self._due = self._due, []
+        self._committing = rooms
+        at = self._now()
+        for room in tuple(rooms):
+            try:
+                room.turn(at)
+            except Exception as error:
+                rooms.remove(room)  # it has closed: what it had decided is delivered to nobody
+                self._failed(room, error)
+        try:
+            self.storage.commit(self._committed)
+        except Exception as error:
+            if self._committing is None:
+                raise
+            self._committed(error)
+
+    def _committed(self, error: Exception | None) -> None:
+        assert self._committing is not None, "a commit that nobody asked for"
+        for room in self._committing:
+            try:
+                if error is not None:
+                    raise error
+                room.deliver()
+            except Exception as failure:
+                self._failed(room, failure)
+        self._committing = None
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for over in waiting:
+                if not over.done():
+                    over.set_result(None)
+        if self._due:
+            self._loop.call_soon(self._run)
+        else:
+            self._idle.set()

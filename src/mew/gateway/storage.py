@@ -1,0 +1,124 @@
+"""What a gateway keeps of its spaces: a journal with its index, or nothing beyond this process."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from mew.audit.checkpoints import Signer
+from mew.audit.indexer import Indexer
+from mew.audit.keys import BadKey
+from mew.journal.memory import MemoryStorage
+from mew.journal.port import JournalStorage, JournalUnavailable
+from mew.journal.retention import Retention
+from mew.journal.sqlite import SqliteStorage
+from mew.journal.watch import DiskStatus, DiskUsage
+from mew.space import Rules
+
+from .history.archive import Archive, Archives
+from .room.ports import World
+from .room.room import Room
+from .room.turns import Turns
+from .settings import JournalConfig, Limits
+from .trace import Trace
+
+__all__ = ["Storage"]
+
+_logger = logging.getLogger(__name__)
+
+_WATCH_S: Final = 1.0
+_USAGE_S: Final = 60.0
+_ADVICE: Final = (
+    "free some space, or have old entries dropped with 'journal.keep_days', 'journal.keep_entries' or"
+    " 'journal.keep_bytes': on a full disk every space stops"
+)
+
+
+class Storage:
+    """Opens rooms from what is kept of them. Without a journal each begins anew."""
+
+    def __init__(
+        self,
+        journal: JournalConfig | None,
+        trace: Trace | None = None,
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
+        """Takes the folder of the journal until it is closed.
+
+        Raises:
+            JournalUnavailable: another process has it, it cannot be written, or the key to sign with is none.
+        """
+        self._trace = trace
+        self._sqlite: SqliteStorage | None = None
+        self._archives: Archives
+        self.journals: JournalStorage = MemoryStorage()
+        self.disk = DiskStatus()
+        if journal is None:
+            return
+        signer = None
+        if journal.sign_key is not None:
+            try:
+                signer = Signer.load(journal.sign_key)
+            except BadKey as error:
+                raise JournalUnavailable(f"journal.sign_key: {error}") from error
+        self._warn_bytes = journal.warn_bytes
+        retention = Retention(journal.keep, now)
+        self.journals = self._sqlite = SqliteStorage(journal.folder, journal.fsync, retention)
+        indexer = Indexer(journal.folder, self._sqlite.committed, now or partial(datetime.now, UTC), signer)
+        self._archives = Archives(journal.folder, retention, indexer)
+
+    def open_room(self, rules: Rules, limits: Limits, turns: Turns, world: World) -> Room:
+        """The space as it was left.
+
+        Raises:
+            JournalUnavailable: what is kept of it cannot be read.
+        """
+        archive = None if self._sqlite is None else Archive(self._archives, rules.id, turns.committed)
+        return Room(rules, limits, turns, world, self._trace, archive)
+
+    async def keep_index(self) -> None:
+        """Keep the index up to date, until cancelled."""
+        if self._sqlite is not None:
+            await self._archives.indexer.run()
+
+    async def watch(self, failed: Callable[[JournalUnavailable], None]) -> None:
+        """Check every second that the files of the journal are still there, until cancelled or until they are not.
+
+        Once a minute, look how much room it takes and has.
+        """
+        loop = asyncio.get_running_loop()
+        look_at_s = loop.time()
+        while self._sqlite is not None:
+            try:
+                await asyncio.to_thread(self._sqlite.check_files)
+            except JournalUnavailable as error:
+                failed(error)
+                await asyncio.to_thread(self._sqlite.save_unlinked)
+                return
+            if loop.time() >= look_at_s:
+                look_at_s = loop.time() + _USAGE_S
+                with suppress(OSError):
+                    self._note(await asyncio.to_thread(DiskUsage.of, self._sqlite.folder))
+            await asyncio.sleep(_WATCH_S)
+
+    def _note(self, usage: DiskUsage) -> None:
+        warnings = usage.warnings(self._warn_bytes)
+        for short in warnings.keys() - self.disk.warnings.keys():
+            _logger.warning("%s; %s", warnings[short], _ADVICE)
+        self.disk.usage, self.disk.warnings = usage, warnings
+
+    def heed(self, journal: JournalConfig | None) -> None:
+        """Follow what the file says now and needs no restart: how long things are kept, and when to warn."""
+        if self._sqlite is not None and journal is not None:
+            self._sqlite.retention.policy = journal.keep
+            self._warn_bytes = journal.warn_bytes
+
+    def close(self) -> None:
+        """Release the files. The rooms must be closed."""
+        if self._sqlite is not None:
+            self._archives.close()
+            self._archives.indexer.close()
+        self.journals.close()

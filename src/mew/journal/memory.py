@@ -1,0 +1,50 @@
+"""Journals of this process alone, for spaces that live no longer than it does (§2.2)."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from mew.space import Entry, Event, Sent
+
+from .port import Done, Follower, Journal, JournalUnavailable, Past, RetentionPolicy, RetentionStats
+
+__all__ = ["MemoryJournal", "MemoryStorage"]
+
+
+class MemoryJournal:
+    """Numbers the entries, and keeps none."""
+
+    policy = RetentionPolicy()
+    stats = RetentionStats()
+
+    def __init__(self, follower: Follower, seq: int = 0) -> None:
+        """`seq`: the number of the last entry before."""
+        self._seq = seq
+        self._follower = follower
+        self._closed = False
+
+    def append(self, at: datetime, event: Event) -> None:
+        if self._closed:
+            raise JournalUnavailable("the journal is closed")
+        size = len(event.envelopes.ids) if type(event) is Sent else 1
+        entry = Entry(self._seq + 1, at, event, size)
+        self._seq += size
+        self._follower(entry)
+
+    def save_snapshot(self, pieces: Iterable[bytes]) -> None:
+        """Nothing is kept that it could shorten."""
+
+    def close(self) -> None:
+        self._closed = True
+
+
+class MemoryStorage:
+    """Nothing is durable, so every commit is done at once."""
+
+    def open(self, space: str, follower: Follower) -> tuple[Journal, Past]:
+        return MemoryJournal(follower), Past()
+
+    def commit(self, done: Done) -> None:
+        done(None)
+
+    def close(self) -> None:
+        """There is nothing to release."""
