@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from mew.bridge.into.confinement import Method, find_method
-from mew.bridge.into.settings import Command, Endpoint
 from mew.cli.bridge_options import confine, read_root, read_server
 from mew.cli.main import app
 from mew.cli.where import Failed
+from mew.mcp_bridge.server.settings import Command, Endpoint
+from mew.mcp_bridge.server.transport.confinement import Method, find_method
 
 
 def typed(*words: str, environ: dict[str, str] | None = None) -> Result:

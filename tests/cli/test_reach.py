@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mew.bridge.wrapping.places import wrap_file
 from mew.cli.reach import Door, Flags, reach, reach_as_person
 from mew.cli.where import Failed
 from mew.gateway.beacon import announced
+from mew.mcp_bridge.wrap.state_folder import wrap_file
 
 YAML = """\
 space: {id: demo}

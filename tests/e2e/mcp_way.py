@@ -14,9 +14,9 @@ from typing import Any
 from mcp.client.stdio import StdioServerParameters
 
 import mew
-from mew.bridge.into.bridge import Bridge
-from mew.bridge.into.settings import Command, ServerSettings
-from mew.bridge.out import Settings, serve_http
+from mew.mcp_bridge.host import Settings, serve_http
+from mew.mcp_bridge.server.bridge import Bridge
+from mew.mcp_bridge.server.settings import Command, ServerSettings
 
 from .mcp_host import ELICITED, SAMPLED, Json
 from .mcp_servers import Real

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bridge.servers import raw
+from tests.mcp_bridge.servers import raw
 from tests.processes import until_gone
 
 import mew

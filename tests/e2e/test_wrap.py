@@ -18,10 +18,10 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 
 import mew
-from mew.bridge.into.confinement import Method, find_method
-from mew.bridge.wrapping.places import running_wraps, wrap_file
 from mew.cli.reach import Door, Flags, reach_as_person
 from mew.gateway.beacon import whereabouts
+from mew.mcp_bridge.server.transport.confinement import Method, find_method
+from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 
 from .mcp_host import MODERN, hosting
 

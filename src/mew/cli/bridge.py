@@ -18,9 +18,9 @@ from .telling import told
 from .where import Failed, SpaceName
 
 if TYPE_CHECKING:
-    from mew.bridge.into.bridge import Bridge
-    from mew.bridge.into.settings import ServerSettings
     from mew.client.client import Client
+    from mew.mcp_bridge.server.bridge import Bridge
+    from mew.mcp_bridge.server.settings import ServerSettings
 
 __all__ = ["bridge"]
 
@@ -105,8 +105,8 @@ def bridge(
     Example: mew bridge --as files -- npx -y @modelcontextprotocol/server-filesystem /data
     """
     # Here, so that other commands start without them.
-    from mew.bridge.into.settings import Command, ServerSettings
-    from mew.bridge.wrapping.naming import name_of
+    from mew.mcp_bridge.server.settings import Command, ServerSettings
+    from mew.mcp_bridge.wrap.server_name import name_of
 
     from .bridge_options import UNPROTECTED, confine, read_root, read_server
 
@@ -134,10 +134,10 @@ def bridge(
 
 
 def _run(door: Door, name: str, settings: "ServerSettings") -> None:
-    from mew.bridge.into.failures import ServerUnavailable
     from mew.client.errors import ConnectError, Disconnected
     from mew.client.serving.program import run_program
     from mew.gateway.logs import LogFormat, LogLevel, set_up
+    from mew.mcp_bridge.server.errors import ServerUnavailable
 
     set_up(LogFormat.TEXT, LogLevel.INFO)
     # The SDK says with a traceback what is told in a sentence here; the other names what may be secret.
@@ -157,8 +157,8 @@ def _run(door: Door, name: str, settings: "ServerSettings") -> None:
 
 
 async def _serve(door: Door, name: str, settings: "ServerSettings") -> None:
-    from mew.bridge.into.bridge import Bridge
     from mew.client.connecting import connect
+    from mew.mcp_bridge.server.bridge import Bridge
 
     def pass_on(line: str) -> None:
         typer.echo(f"{name} | {line}", err=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from mew.bridge.into.confinement import Method, find_method
-from mew.bridge.into.settings import Command, Endpoint, is_ours
-from mew.bridge.wrapping.places import user_state_folder
 from mew.gateway.settings import state_dir
+from mew.mcp_bridge.server.settings import Command, Endpoint, is_ours
+from mew.mcp_bridge.server.transport.confinement import Method, find_method
+from mew.mcp_bridge.wrap.state_folder import user_state_folder
 from mew.protocol.visible import visible
 from mew.supervise.control import sockets_folder
 from mew.supervise.program import MARK

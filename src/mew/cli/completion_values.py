@@ -157,7 +157,7 @@ def _kinds(context: "Context") -> Iterator[Offer]:
 
 
 def _wrapped(context: "Context") -> Iterator[Offer]:
-    from mew.bridge.wrapping.places import running_wraps
+    from mew.mcp_bridge.wrap.state_folder import running_wraps
 
     yield from map(Offer, running_wraps(os.environ))
 

@@ -15,7 +15,7 @@ from .telling import told
 from .where import Failed, SpaceName
 
 if TYPE_CHECKING:
-    from mew.bridge.out import Settings
+    from mew.mcp_bridge.host import Settings
 
 __all__ = ["mcp"]
 
@@ -68,7 +68,7 @@ def serve(
     if context.invoked_subcommand is not None:
         return
     # Here, so that other commands start without them.
-    from mew.bridge.out import Settings
+    from mew.mcp_bridge.host import Settings
 
     flags = Flags(
         gateway=gateway,
@@ -92,7 +92,7 @@ def serve(
 
 
 def _check_is_here(host: str) -> None:
-    from mew.bridge.out.web import is_loopback
+    from mew.mcp_bridge.host.transport.http import is_loopback
 
     if not is_loopback(host):
         raise Failed(f"--open: others could come in at {host}; it goes with 127.0.0.1 only")
@@ -110,7 +110,7 @@ class _Place(NamedTuple):
 
 async def _served(door: Door, settings: "Settings", place: _Place | None) -> None:
     import mew
-    from mew.bridge.out import serve_http, serve_stdio
+    from mew.mcp_bridge.host import serve_http, serve_stdio
 
     recall = 0 if door.space is None else _RECALLED
     async with mew.connect(
@@ -135,7 +135,7 @@ async def _served(door: Door, settings: "Settings", place: _Place | None) -> Non
 
 
 def _secret(path: Path, *, is_open: bool) -> str | None:
-    from mew.bridge.out.secret import secret_in
+    from mew.mcp_bridge.host.transport.secret import secret_in
 
     if is_open:
         return None

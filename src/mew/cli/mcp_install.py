@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mew.bridge.hosts.hosts import Home, Host, Place, Scope, place_of
-from mew.bridge.hosts.reading import NotJson
-from mew.bridge.hosts.servers import Unfit, installed, ours, uninstalled, wrapped
-from mew.bridge.wrapping.naming import name_of, participant_name
+from mew.mcp_bridge.host_config.hosts import Home, Host, Place, Scope, place_of
+from mew.mcp_bridge.host_config.reading import NotJson
+from mew.mcp_bridge.host_config.servers import Unfit, installed, ours, uninstalled, wrapped
+from mew.mcp_bridge.wrap.server_name import name_of, participant_name
 
 from .changing import Consent, change_file
 from .reach import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, reach

@@ -17,8 +17,8 @@ from .telling import told
 from .where import Failed
 
 if TYPE_CHECKING:
-    from mew.bridge.into.settings import Command, Endpoint
-    from mew.bridge.wrapping.settings import Wrapped, Wrapping
+    from mew.mcp_bridge.server.settings import Command, Endpoint
+    from mew.mcp_bridge.wrap.settings import Wrapped, Wrapping
 
 __all__ = ["wrap"]
 
@@ -86,9 +86,9 @@ def wrap(
     Example: mew wrap --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem /data
     """
     # Here, so that other commands start without them.
-    from mew.bridge.wrapping.naming import command_digest, name_of, participant_name
-    from mew.bridge.wrapping.settings import Allowed, Wrapping
     from mew.gateway.logs import LogFormat, LogLevel, set_up
+    from mew.mcp_bridge.wrap.server_name import command_digest, name_of, participant_name
+    from mew.mcp_bridge.wrap.settings import Allowed, Wrapping
 
     set_up(LogFormat.TEXT, LogLevel.WARNING)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it says with a traceback what hosts are told
@@ -121,12 +121,12 @@ def wrap(
 
 
 def _run(wrapping: "Wrapping") -> None:
-    from mew.bridge.into.failures import ServerUnavailable
-    from mew.bridge.wrapping.taking import NoPlace
-    from mew.bridge.wrapping.wrap import wrap as run
     from mew.client.errors import MewError
     from mew.client.serving.program import run_program
     from mew.gateway.config_node import ConfigError
+    from mew.mcp_bridge.server.errors import ServerUnavailable
+    from mew.mcp_bridge.wrap.taking import NoPlace
+    from mew.mcp_bridge.wrap.wrap import wrap as run
 
     def pass_on(line: str) -> None:
         typer.echo(f"{wrapping.name} | {line}", err=True)
@@ -145,7 +145,7 @@ def _run(wrapping: "Wrapping") -> None:
 
 def _say(where: "Wrapped", wrapping: "Wrapping") -> None:
     """How to go on, where the host shows it or keeps it in its log."""
-    from mew.bridge.into.settings import Command
+    from mew.mcp_bridge.server.settings import Command
 
     from .bridge_options import UNPROTECTED
 
@@ -170,7 +170,7 @@ def _without_asking(wrapping: "Wrapping") -> str:
 
 def _server(words: list[str], headers: list[str], *, unconfined: bool) -> "Command | Endpoint":
     """Started as the host would start it, with the environment it gave us, but without sight of our state."""
-    from mew.bridge.into.settings import is_ours
+    from mew.mcp_bridge.server.settings import is_ours
 
     from .bridge_options import confine, read_server
 

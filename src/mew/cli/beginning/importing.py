@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mew.bridge.hosts.reading import NotJson, read
+from mew.mcp_bridge.host_config.reading import NotJson, read
 
 from .templates import space_id
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from typing import Final
 
-from mew.bridge.into.confinement import Method, find_method
+from mew.mcp_bridge.server.transport.confinement import Method, find_method
 
 from .findings import Finding, Level
 

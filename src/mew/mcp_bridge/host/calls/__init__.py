@@ -1,0 +1,1 @@
+"""Calls of hosts: requested or proposed, waited for, and their results."""

@@ -1,0 +1,311 @@
+"""A call of a host, in the space: made where we may, proposed where we may only propose.
+
+It goes on by itself, to its `end`: who waits for it may give up, come back, or be of a process that was restarted.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+from weakref import WeakSet
+
+from mew.client.client import Client
+from mew.client.errors import Absent, AlreadyDecided, MewError, Refused, Unanswered
+from mew.client.mcp.requests import lacking
+from mew.client.mcp.validation import InvalidArguments, check_call
+from mew.client.proposals.outcomes import Outcome, TimedOut
+from mew.client.proposals.proposal import Proposal
+from mew.client.proposals.stages import Stage
+from mew.mcp_bridge.host.settings import Settings
+from mew.proposals.record import ProposalStatus
+from mew.protocol.errors import Refusal
+from mew.protocol.kinds import Kind
+from mew.protocol.visible import named
+
+from .notes import Note, Notes, Progress
+from .params import News, with_news
+from .presence import departed, unless
+from .questions import Question
+from .results import End, Operation
+
+__all__ = ["Calling"]
+
+_NO_NEWS: Final = News()
+_APPROVED: Final = (ProposalStatus.APPROVED, ProposalStatus.FULFILLED, ProposalStatus.FAILED)
+_BACK_S: Final = 15.0
+_WITHDRAW_S: Final = 10.0
+_ACCEPT_S: Final = 5.0
+_SHOWN_MAX: Final = 3
+_AT_ONCE_MAX: Final = 16
+_QUESTIONS_MAX: Final = 256  # of one call
+
+
+class Calling:
+    """`key` is by which a host finds it again: that of a proposal is its handle, and good for ever."""
+
+    def __init__(self, me: Client, settings: Settings, operation: Operation, params: dict[str, Any]) -> None:
+        self.operation = operation
+        self.params = params
+        self.key = secrets.token_urlsafe(12)
+        self.notes = Notes()
+        self.questions: dict[str, Question] = {}
+        """Those that nobody is answering yet."""
+        self._being_answered: WeakSet[Question] = WeakSet()
+        self._asked = 0
+        self.end: End | None = None
+        self.moved = asyncio.Event()
+        """Set when there is news, and then another takes its place."""
+        self.request_ids: set[str] = set()
+        """Of the envelopes that carry it out, as far as they were seen."""
+        self.attending = 0
+        """How many hosts wait for it now."""
+        self.awaits_retry = False
+        """Whether a host was told to ask again."""
+        self._me = me
+        self._settings = settings
+        self._proposal: Proposal | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._approved = asyncio.Event()
+        self._on_approved: Callable[[], None] | None = None
+
+    @property
+    def handle(self) -> str | None:
+        """The id of its proposal; None where it is simply made."""
+        return None if self._proposal is None else self._proposal.id
+
+    @property
+    def status(self) -> ProposalStatus | None:
+        """Where its proposal stands; None where it is simply made."""
+        return None if self._proposal is None else self._proposal.record.status(datetime.now(UTC))
+
+    @property
+    def stands(self) -> str:
+        """Where it stands, in a few words."""
+        if not self._me.connected:
+            return "the connection to the space is lost, and being made again"
+        if self._me.paused:
+            return "somebody in the space paused us"
+        if self._proposal is None:
+            return f"{named(self.operation.origin.participant)} works on it"
+        stage = self._proposal.stage
+        if stage.status is ProposalStatus.OPEN and not stage.rejections:
+            return f"waiting for approval by {self._approvers()}"
+        return str(stage)
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it waits for something else than the tool."""
+        return self._proposal is not None or not self._me.connected or self._me.paused
+
+    @property
+    def is_running(self) -> bool:
+        """Whether somebody approved it, and no answer came yet."""
+        return self.end is None and self._approved.is_set()
+
+    async def begin(
+        self, *, schema: Any = None, news: News = _NO_NEWS, approved: Callable[[], None] | None = None
+    ) -> None:
+        """Send it; `schema` is of its arguments, where it is a tool of which that is known.
+
+        With `approved` it is proposed even where it could be requested; that is called when somebody has approved it.
+
+        What is to be proposed is checked against it first: a reviewer sees what does not fit.
+
+        Raises:
+            Absent: the participant is not here.
+            Refused: we may neither request nor propose it, or the gateway said no.
+            MewError: it could not be proposed in time.
+            Disconnected: the connection ended for good.
+        """
+        self._on_approved = approved
+        if approved is None and self._may_request():
+            self._task = self._me.connection.spawn(self._request(news))
+        else:
+            await self._propose(schema, news)
+
+    def resume(self, proposal: Proposal) -> None:
+        """Go on with a proposal that was made before."""
+        self._proposal = proposal
+        self.key = proposal.id
+        self._task = self._me.connection.spawn(self._follow(proposal))
+
+    def cancel(self) -> None:
+        """The host no longer wants it: take back what was proposed, or tell who works on it."""
+        if self.end is None and self._task is not None:
+            if self._proposal is None:
+                self._task.cancel()
+                self._finish(MewError("cancelled by the host"))
+            else:
+                self._me.connection.spawn(self._withdraw(self._proposal))
+
+    def note(self, note: Note) -> None:
+        self.notes.add(note)
+        self._move()
+
+    def ask(self, question: Question) -> None:
+        """The participant wants to know something before it goes on. One that floods us gets no answers."""
+        self._asked += 1
+        if self._asked <= _QUESTIONS_MAX and len(self.questions) + len(self._being_answered) < _AT_ONCE_MAX:
+            self.questions[question.key] = question
+            self._move()
+
+    def take_question(self, key: str) -> Question | None:
+        """One that is going to be answered; once."""
+        question = self.questions.pop(key, None)
+        if question is not None:
+            self._being_answered.add(question)
+        return question
+
+    def drop_question(self, asker: str, request_id: Any) -> None:
+        """Its asker takes it back: who was asked need not answer."""
+        for question in (*self.questions.values(), *self._being_answered):
+            if question.asker == asker and question.is_known_as(request_id):
+                self.questions.pop(question.key, None)
+                question.drop()
+
+    def respond(self, question: Question, result: dict[str, Any]) -> None:
+        """Give the participant an answer, without waiting."""
+        self._me.connection.spawn(question.answer(result))
+
+    def _move(self) -> None:
+        self.moved.set()
+        self.moved = asyncio.Event()
+
+    def _finish(self, end: End) -> None:
+        if self.end is None:
+            self.end = end
+            for question in self.questions.values():
+                question.drop()
+            self.questions.clear()
+            self._move()
+
+    # Made.
+
+    def _may_request(self) -> bool:
+        payload = {"jsonrpc": "2.0", "id": 0, "method": self.operation.method, "params": self.params}
+        return self._me.can_send(Kind.MCP_REQUEST, payload, to=self.operation.origin.participant)
+
+    async def _request(self, news: News) -> None:
+        whose, method = self.operation.origin.participant, self.operation.method
+        end = await unless(
+            departed(self._me, whose, _BACK_S),
+            self._answer(news),
+            otherwise=Unanswered(f"it left the space while it worked on {method}"),
+        )
+        if isinstance(end, Refused):
+            await self._refused(end, news)
+        else:
+            self._finish(end)
+
+    async def _answer(self, news: News) -> End:
+        whose, method = self.operation.origin.participant, self.operation.method
+        try:
+            result = await self._me.request(
+                whose,
+                method,
+                with_news(self.params, news, proposed=False),
+                timeout_s=self._settings.call_s,
+                on_progress=self._progressed if news.progress else None,
+            )
+        except MewError as error:
+            return error
+        return result if isinstance(result, dict) else MewError(f"{named(whose)} gave no result of MCP")
+
+    async def _refused(self, refused: Refused, news: News) -> None:
+        """Revoked just now, or a gateway that reads capabilities in another way: then it is proposed."""
+        try:
+            if refused.why is not Refusal.CAPABILITY_VIOLATION:
+                raise refused
+            await self._propose(None, news)
+        except MewError as error:
+            self._finish(error)
+
+    def _progressed(self, done: float, total: float | None, message: str | None) -> None:
+        self.note(Progress(message or "", done, total))
+
+    # Proposed.
+
+    async def _propose(self, schema: Any, news: News) -> None:
+        operation, whose = self.operation, self.operation.origin.participant
+        payload = {"method": operation.method, "params": self.params}
+        if not self._me.can_send(Kind.MCP_PROPOSAL, payload, to=whose):
+            raise lacking(Kind.MCP_REQUEST, payload, instead=Kind.MCP_PROPOSAL)
+        if whose not in self._me.participants:
+            raise Absent(f"nobody called {whose!r} is in the space")
+        within_s = max(self._settings.wait_s, _ACCEPT_S)
+        try:
+            async with asyncio.timeout(within_s):
+                self._proposal = await self._me.propose(
+                    operation.method,
+                    with_news(self.params, news, proposed=True),
+                    target=whose,
+                    why=_mark(self.params, schema),
+                    expires_in=self._settings.open_s,
+                )
+        except TimeoutError:
+            raise MewError(f"it could not be proposed within {within_s:g} s: {self.stands}") from None
+        self.key = self._proposal.id
+        self._task = self._me.connection.spawn(self._follow(self._proposal))
+
+    async def _follow(self, proposal: Proposal) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            telling = tasks.create_task(self._tell_stages(proposal))
+            end = await unless(self._lost(), _outcome(proposal), otherwise=None)
+            telling.cancel()
+        if proposal.stage.status in _APPROVED and self._on_approved is not None:
+            self._on_approved()
+        self._finish(TimedOut(approved_by=proposal.stage.by) if end is None else end)
+
+    async def _lost(self) -> None:
+        """Until who carries it out is gone: before it is approved, they may come and go."""
+        await self._approved.wait()
+        await departed(self._me, self.operation.origin.participant, _BACK_S)
+
+    async def _tell_stages(self, proposal: Proposal) -> None:
+        with suppress(MewError):
+            async for stage in proposal.stages():
+                if stage.outcome is None:
+                    self._staged(stage)
+
+    def _staged(self, stage: Stage) -> None:
+        if stage.status is ProposalStatus.APPROVED:
+            self._approved.set()
+        self.note(Progress(self.stands))
+
+    def _approvers(self) -> str:
+        """Those here who could carry it out themselves, if they are few enough to be named."""
+        whose = self.operation.origin.participant
+        payload = {"jsonrpc": "2.0", "id": 0, "method": self.operation.method, "params": self.params}
+        able = [
+            named(who)
+            for who, held in self._me.participants.items()
+            if who not in (self._me.id, whose) and held.fits(Kind.MCP_REQUEST, [whose], lambda: payload)
+        ]
+        if not able:
+            return self._settings.approver
+        return " or ".join(able) if len(able) <= _SHOWN_MAX else "somebody who may"
+
+    async def _withdraw(self, proposal: Proposal) -> None:
+        try:
+            async with asyncio.timeout(_WITHDRAW_S):
+                await proposal.withdraw("cancelled by the host")
+        except (AlreadyDecided, Refused, TimeoutError):
+            return  # it runs, or has run
+
+
+async def _outcome(proposal: Proposal) -> Outcome | MewError | None:
+    try:
+        return await proposal
+    except MewError as error:
+        return error
+
+
+def _mark(params: dict[str, Any], schema: Any) -> str | None:
+    """What a reviewer should know: servers take more than their schemas say, but these arguments may not work."""
+    try:
+        check_call(params.get("arguments", {}), schema)
+    except InvalidArguments as error:
+        return f"The arguments do not fit the tool's schema: {error}"
+    return None

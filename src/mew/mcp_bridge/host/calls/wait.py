@@ -1,0 +1,182 @@
+"""How long a host waits for a call, and what it is told meanwhile.
+
+Many hosts give up after a minute, whatever happens. So after `wait_s` one that waits for an approval is told so. A host
+of the first generation gets a handle, and a tool to ask for the outcome. One of 2026-07-28 is answered
+`input_required`, asks again by itself, and gets a handle only when it may be about to stop asking.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mew.client.errors import RpcError
+from mew.mcp_bridge.host.host_request import HostRequest
+from mew.mcp_bridge.host.settings import Settings
+
+from .call import Calling
+from .notes import LogLine, Note, logged
+from .presence import unless
+from .questions import Question
+from .results import End, pending, told
+
+__all__ = ["State", "Waiting"]
+
+_REMIND_S: Final = 10.0
+_ROUNDS_MAX: Final = 8  # the SDKs give up after ten
+_CANNOT: Final = "the host cannot ask its user such things"
+
+
+@dataclass(frozen=True)
+class State:
+    """What a host of 2026-07-28 brings back when it asks again: `3.p.HANDLE`. Nothing in it is secret or trusted."""
+
+    rounds: int
+    key: str
+    is_proposal: bool
+
+    @classmethod
+    def read(cls, written: Any) -> "State | None":
+        """None where it is none of ours."""
+        rounds, _, rest = written.partition(".") if isinstance(written, str) else ("", "", "")
+        kind, _, key = rest.partition(".")
+        if (
+            not (rounds.isascii() and rounds.isdecimal() and len(rounds) < 4)
+            or kind not in ("p", "c")
+            or not key
+        ):
+            return None
+        return cls(int(rounds), key, kind == "p")
+
+    def __str__(self) -> str:
+        return f"{self.rounds}.{'p' if self.is_proposal else 'c'}.{self.key}"
+
+
+class Waiting:
+    """One host waits for one call."""
+
+    def __init__(
+        self, call: Calling, host: HostRequest, settings: Settings, state: State | None = None
+    ) -> None:
+        """`state` is what the host brought back, where it asks again."""
+        self._call = call
+        self._host = host
+        self._settings = settings
+        self._rounds = 0 if state is None else state.rounds
+        self._read = 0
+
+    async def answer(self) -> dict[str, Any]:
+        """What the host is told in the end, or for now.
+
+        Raises:
+            RpcError: a JSON-RPC error is what it is told.
+        """
+        call = self._call
+        while True:
+            end = await self.end(self._settings.wait_s)
+            if end is not None:
+                return told(call.operation, end)
+            if call.questions or (self._host.is_modern and self._rounds < _ROUNDS_MAX):
+                return self._input_required()
+            if call.handle is not None:
+                return pending(call.operation, call.stands, call.handle, ask_again=self._settings.own_tools)
+
+    async def end(self, wait_s: float) -> End | None:
+        """The end of the call. None: it waits for an approval still, or has a question for a modern host.
+
+        Where the host says meanwhile that it wants no answer, the call is taken back; where it is just gone, not.
+        """
+        call = self._call
+        call.attending += 1
+        call.awaits_retry = False
+        asking: list[asyncio.Task[None]] = []
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                end = await self._end(
+                    wait_s, lambda question: asking.append(tasks.create_task(self._ask(question)))
+                )
+                for task in asking:
+                    task.cancel()
+            return end
+        except asyncio.CancelledError:
+            if self._host.has_cancelled:
+                call.cancel()
+            raise
+        finally:
+            call.attending -= 1
+
+    async def _end(self, wait_s: float, ask: Callable[[Question], None]) -> End | None:
+        call, loop = self._call, asyncio.get_running_loop()
+        begun_s = reminded_s = loop.time()
+        while True:
+            moved = call.moved
+            self._read, notes = call.notes.since(self._read)
+            for note in notes:
+                await self._tell(note)
+            if notes:
+                continue  # while they were told, there may have been more
+            if call.end is not None:
+                return call.end
+            for key in tuple(call.questions):
+                if self._asks_later(key):
+                    return None
+                question = call.take_question(key)
+                if question is not None:
+                    ask(question)
+            left_s = begun_s + wait_s - loop.time()
+            if call.handle is not None and left_s <= 0:
+                return None
+            if call.is_held_up and loop.time() - reminded_s >= _REMIND_S:
+                reminded_s = loop.time()
+                await self._host.progress(None, message=f"{call.stands} ({reminded_s - begun_s:.0f} s)")
+            pause_s = _REMIND_S if call.handle is None else min(_REMIND_S, left_s)
+            await _wait(moved, pause_s)
+
+    async def _tell(self, note: Note) -> None:
+        if isinstance(note, LogLine):
+            await self._host.log(
+                logged(self._call.operation.origin.participant, note.params, self._settings.only)
+            )
+        else:
+            await self._host.progress(note.done, note.total, note.message)
+
+    def _asks_later(self, key: str) -> bool:
+        """Whether the question is put to the host in our answer."""
+        question = self._call.questions[key]
+        return self._host.is_modern and self._host.can_answer(question.method, question.params)
+
+    async def _ask(self, question: Question) -> None:
+        if self._host.is_modern or not self._host.can_answer(question.method, question.params):
+            await question.decline(_CANNOT)
+            return
+        said = await unless(question.dropped(), self._put(question), otherwise=None)
+        if isinstance(said, RpcError):
+            await question.fail(said)
+        elif said is not None:
+            await question.answer(said)
+
+    async def _put(self, question: Question) -> dict[str, Any] | RpcError | None:
+        """What the host says to it. Cancelled, the host is told that nobody wants to know any more."""
+        try:
+            return await self._host.ask(question.method, question.params)
+        except RpcError as error:
+            return error
+
+    def _input_required(self) -> dict[str, Any]:
+        call = self._call
+        call.awaits_retry = True
+        asked = {
+            question.key: {"method": question.method, "params": question.params}
+            for question in call.questions.values()
+        }
+        state = State(self._rounds + 1, call.key, is_proposal=call.handle is not None)
+        required: dict[str, Any] = {"resultType": "input_required", "requestState": str(state)}
+        return required | ({"inputRequests": asked} if asked else {})
+
+
+async def _wait(moved: asyncio.Event, within_s: float) -> None:
+    try:
+        async with asyncio.timeout(within_s):
+            await moved.wait()
+    except TimeoutError:
+        return

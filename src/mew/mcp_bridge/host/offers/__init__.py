@@ -1,0 +1,1 @@
+"""What hosts may use: discovered from participants, filtered by capabilities."""

@@ -1,0 +1,162 @@
+"""What a host may use of a space: the tools, resources, templates and prompts of its participants, under their names.
+
+Filtered to what our capabilities allow or let us propose: what some arguments could be allowed for is shown.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mew.client.client import Client
+from mew.client.mcp.tool_names import exposed_name, split_exposed_name
+from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.marks import CHANGED
+
+from .discovery import Inquiry
+from .listings import What
+from .permits import Permit
+from .resource_uris import Uris
+from .showing import Origin, shown
+
+__all__ = ["Offer", "Offers"]
+
+
+_WITHOUT_TRUST: Final = {
+    **{permit: permit for permit in Permit},
+    Permit.DIRECT: Permit.PROPOSED,
+    Permit.MIXED: Permit.PROPOSED,
+}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One thing that a participant offers. `item` is as it lists it, `shown` as the host sees it."""
+
+    participant: str
+    name: str
+    """Its own, or its URI or template."""
+    item: dict[str, Any]
+    shown: dict[str, Any]
+    permit: Permit
+
+
+class Offers:
+    """Kept current while `run` runs; `changed` is told what hosts would now list differently."""
+
+    def __init__(
+        self, me: Client, settings: Settings, changed: Callable[[What], None], reserved: Iterable[str] = ()
+    ) -> None:
+        """`reserved` are names that no participant's tool is shown under."""
+        self.uris = Uris(settings.only)
+        self._me = me
+        self._only = settings.only
+        self._trust = settings.trust
+        self._changed = changed
+        self._reserved = frozenset(reserved)
+        self._inquiry = Inquiry(me, settings.only, self._update)
+        self._offers: dict[What, dict[str, Offer]] = {what: {} for what in What}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._inquiry.run()
+
+    async def settled(self) -> None:
+        """Return when those who are here have said what they offer, or have had the time to."""
+        await self._inquiry.settled()
+
+    async def answered(self, participant: str) -> None:
+        """Return when the participant is here and has said what it offers, or has left that unanswered."""
+        await self._inquiry.answered(participant)
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        return self._inquiry.participants
+
+    def of(self, what: What) -> tuple[Offer, ...]:
+        """All that hosts are shown, in the order of the participants' names."""
+        return tuple(self._offers[what].values())
+
+    def find(self, what: What, name: str) -> Offer | None:
+        """The one that hosts know by this name or URI."""
+        return self._offers[what].get(name)
+
+    def meant(self, what: What, name: str) -> tuple[str, str] | None:
+        """Whose it is and what they call it, listed or not; None where a name says neither."""
+        offer = self.find(what, name)
+        if offer is not None:
+            return offer.participant, offer.name
+        if what in (What.RESOURCES, What.TEMPLATES):
+            return self.uris.inward(name, self.participants)
+        return (self._only, name) if self._only is not None else split_exposed_name(name)
+
+    def lists(self, what: What, participant: str, name: str) -> bool | None:
+        """Whether the participant lists something of this name, be it shown or not; None where it has not said."""
+        said = self._inquiry.said(participant, what)
+        return None if said is None else any(item[what.key] == name for item in said)
+
+    def trusts(self, offer: Offer | None) -> bool:
+        """Whether a tool may be called without approval, as far as our capabilities allow it."""
+        return self._trust is None or (offer is not None and self._trust.trusts(offer.item))
+
+    def approve(self, offer: Offer | None) -> None:
+        """Trust a tool that somebody has approved, as it was when it was offered."""
+        if self._trust is not None and offer is not None and self._trust.approve(offer.item):
+            self._me.connection.spawn(self._trust.save())
+            self._update()
+
+    def _update(self) -> None:
+        self._see_tools()
+        for what in What:
+            before = [offer.shown for offer in self._offers[what].values()]
+            self._offers[what] = {}
+            for participant in self._inquiry.participants:
+                for item in self._inquiry.said(participant, what) or ():
+                    self._add(what, participant, item)
+            if [offer.shown for offer in self._offers[what].values()] != before:
+                self._changed(what)
+
+    def _see_tools(self) -> None:
+        if self._trust is not None and self._only is not None:
+            said = self._inquiry.said(self._only, What.TOOLS)
+            if said is not None and self._trust.see(said):
+                self._me.connection.spawn(self._trust.save())
+
+    def _add(self, what: What, participant: str, item: dict[str, Any]) -> None:
+        name = item[what.key]
+        allowed = self._inquiry.permits.of(participant, what.use, name)
+        if what is What.TOOLS and self._trust is not None and not self._trust.trusts(item):
+            allowed = _WITHOUT_TRUST[allowed]
+        outward = self._outward(what, participant, name)
+        if allowed is Permit.NONE or outward in self._offers[what]:
+            return
+        self._offers[what][outward] = Offer(
+            participant,
+            name,
+            item,
+            shown(
+                item,
+                {what.key: outward},
+                Origin(participant, self._me.space),
+                allowed,
+                changed=self._change(what, participant, item),
+                alone=self._only is not None,
+            ),
+            allowed,
+        )
+
+    def _outward(self, what: What, participant: str, name: str) -> str:
+        if what in (What.RESOURCES, What.TEMPLATES):
+            return self.uris.outward(participant, name)
+        if self._only is not None and not (what is What.TOOLS and name in self._reserved):
+            return name
+        return exposed_name(participant, name)
+
+    def _change(self, what: What, participant: str, item: dict[str, Any]) -> str | None:
+        """In what it is not as first seen: as its participant says, or as we saw it."""
+        if what is not What.TOOLS:
+            return None
+        tool = self._me.catalogue.tool(participant, item["name"])
+        if tool is not None and tool.changed:
+            return ", ".join(tool.changed)
+        meta = item.get("_meta")
+        return "its participant says so" if isinstance(meta, dict) and meta.get(CHANGED) else None

@@ -1,0 +1,1 @@
+"""How hosts reach us: stdio or Streamable HTTP."""

@@ -1,0 +1,205 @@
+"""An MCP server as a participant of a space: `run_bridge`, or `Bridge` where the server is to answer first."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mew.client.client import Client
+from mew.client.errors import RpcError
+from mew.client.serving.behaviour import Behaviour
+from mew.client.serving.retention import NoMemory
+from mew.client.serving.serving import Serving
+from mew.mcp_bridge.server.transport.stdio import Tell
+from mew.mcp_bridge.server.transport.transport import Opening, open_wire
+
+from .handshake import Terms
+from .inflight import Errands, errand
+from .interests import Interests
+from .lifecycle import Keeper
+from .link import Link
+from .notification_queue import Relay
+from .notifications import Hearing
+from .server_requests import Asking
+from .settings import Endpoint, ServerSettings
+from .subscriptions import Subscriptions
+from .tool_fingerprints import Pins
+from .translator import Translator
+
+__all__ = ["Bridge", "run_bridge"]
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.5  # between two looks at all tools
+_SURVEY_S: Final = 60.0
+_LISTS: Final = ("tools", "resources", "prompts")
+
+
+async def run_bridge(client: Client, settings: ServerSettings, *, tell: Tell | None = None) -> None:
+    """Serve a server in the space of a connected client, until shut down, cancelled, or the server is gone for good.
+
+    `tell` takes what the server writes to its standard error; without it, that goes to the log.
+
+    Raises:
+        ServerUnavailable: it never answered, or failed and is not to be started again; a sentence that says why.
+        Disconnected: the connection to the space ended for good.
+    """
+    async with Bridge(settings, tell=tell) as bridge:
+        await bridge.serve(client)
+
+
+class Bridge:
+    """One server; an async context, inside which it runs and has answered. `serve` makes it a participant."""
+
+    def __init__(
+        self, settings: ServerSettings, *, tell: Tell | None = None, opening: Opening | None = None
+    ) -> None:
+        """`opening` reaches the server in another way than the settings say."""
+        self._tasks = asyncio.TaskGroup()
+        self._running: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
+        self._relay = Relay()
+        self._progress = Relay()
+        self._pins = Pins(settings.pins)
+        interests = Interests()
+        self._asking = Asking(
+            self._errands, names=settings.ask, roots=settings.roots, timeout_s=settings.ask_timeout_s
+        )
+        self._hearing = Hearing(self._errands, interests, self._relay, self._progress, self._asking)
+        self._keeper = Keeper(
+            opening or partial(open_wire, settings.server, tell or _to_log),
+            self._hearing,
+            _ours(settings),
+            restart=settings.restart,
+            start_timeout_s=settings.start_timeout_s,
+            delay_s=settings.restart_delay_s,
+            modern=settings.modern,
+            verb="called" if isinstance(settings.server, Endpoint) else "started",
+            up=self._up,
+        )
+        self._subscriptions = Subscriptions(interests, self._keeper, self._spawn)
+        self._translator = Translator(
+            self._keeper,
+            self._errands,
+            interests,
+            self._subscriptions,
+            self._progress,
+            self._asking,
+            self._pins,
+            timeout_s=settings.request_timeout_s,
+        )
+        self._hearing.acknowledged = self._subscriptions.acknowledged
+        self._hearing.tools_changed = self._look
+        self._looking: asyncio.Task[None] | None = None
+        self._has_looked = True
+
+    async def __aenter__(self) -> Self:
+        """
+        Raises:
+            ServerUnavailable: the server does not answer.
+            OSError, ValueError: the tools as first seen cannot be read.
+        """
+        await asyncio.to_thread(self._pins.load)
+        await self._tasks.__aenter__()
+        try:
+            await self._keeper.start(self._tasks)
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    @property
+    def terms(self) -> Terms | None:
+        """What the server said of itself; None while it is down."""
+        return None if self._keeper.link is None else self._keeper.link.terms
+
+    async def serve(self, client: Client) -> None:
+        """As `run_bridge`."""
+        behaviour = Behaviour(start=[self._start], stop=[self._keeper.halt], status=[self._status])
+        serving = Serving(client, self._translator, behaviour, NoMemory())
+        self._asking.client = self._hearing.client = client
+        beside = [
+            self._spawn(work) for work in (self._relay.run(), self._progress.run(), self._watch(serving))
+        ]
+        try:
+            await serving.run()
+        finally:
+            self._asking.client = self._hearing.client = None
+            for task in beside:
+                task.cancel()
+        if self._keeper.over is not None and (gone := await self._keeper.gone()) is not None:
+            raise gone
+
+    async def _start(self) -> None:
+        await self._keeper.start(self._tasks)
+
+    async def _status(self) -> dict[str, Any]:
+        link = self._keeper.link
+        return {"server": "up" if link is not None else "down", "server_restarts": self._keeper.restarts}
+
+    async def _watch(self, serving: Serving) -> None:
+        await self._keeper.gone()
+        serving.stop()
+
+    def _up(self, link: Link) -> None:
+        """The server lives, for the first time or again; of the one before, nothing is sure."""
+        self._subscriptions.restart(link, partial(self._missed, link))
+        if self._hearing.client is not None:
+            self._missed(link)
+        else:
+            self._look()
+
+    def _missed(self, link: Link) -> None:
+        for what in _LISTS:
+            if link.terms.has(what):
+                self._hearing.changed(what)
+
+    def _look(self) -> None:
+        """At the tools, once for all that changes at a time."""
+        self._has_looked = False
+        if self._looking is None or self._looking.done():
+            self._looking = self._spawn(self._survey())
+
+    async def _survey(self) -> None:
+        errand.set(None)
+        while not self._has_looked:
+            self._has_looked = True
+            link = self._keeper.link
+            if link is not None and link.terms.has("tools"):
+                with suppress(RpcError, TimeoutError):
+                    async with asyncio.timeout(_SURVEY_S):
+                        await self._translator.survey()
+            await asyncio.sleep(_LOOK_S)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._tasks.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _end(self) -> None:
+        try:
+            await self._keeper.halt()
+        finally:
+            for task in tuple(self._running):
+                task.cancel()
+            # Nothing of ours fails the group: what failed inside the block goes on as it is.
+            await self._tasks.__aexit__(None, None, None)
+
+
+def _ours(settings: ServerSettings) -> dict[str, Any]:
+    """What the server may ask of us: whether there is somebody to answer it, the space knows."""
+    ours: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
+    return ours | ({"roots": {}} if settings.roots else {})
+
+
+def _to_log(line: str) -> None:
+    _log.info("the server says: %s", line)

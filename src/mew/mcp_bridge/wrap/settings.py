@@ -1,0 +1,51 @@
+"""PURE. What to wrap and how, and where it came to be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mew.mcp_bridge.server.settings import Command, Endpoint
+
+__all__ = ["Allowed", "Wrapped", "Wrapping"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed:
+    """What a host may do without being approved, as patterns: tools and prompts by name, resources by URI."""
+
+    tools: Sequence[str] = ()
+    resources: Sequence[str] = ()
+    prompts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrapping:
+    """What to wrap, and how.
+
+    `command` tells this command from others with the same name, or is None where they are to share a space.
+    `wait_s` is how long a host waits for your word at a time, `open_s` how long what it wants stays proposed.
+    """
+
+    name: str
+    server: Command | Endpoint
+    command: str | None = None
+    allowed: Allowed = field(default_factory=Allowed)
+    port: int = 0
+    ephemeral: bool = False
+    http: tuple[str, int] | None = None
+    wait_s: float = 50.0
+    open_s: float = 3_600.0
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """Where it is: the name to find it by, the gateway, and its space.yaml.
+
+    `hosts` is where they are served, if not over stdio, and `secret` the file with what they need there.
+    """
+
+    name: str
+    gateway: str
+    file: Path
+    hosts: str | None = None
+    secret: Path | None = None

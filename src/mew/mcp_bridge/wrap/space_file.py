@@ -1,0 +1,57 @@
+"""PURE. The space of a wrapped server, as a space.yaml has it: the server, the host, and you."""
+
+from typing import Any
+
+import yaml
+
+from .server_name import HOST, YOU
+from .settings import Allowed
+
+__all__ = ["space_text"]
+
+_NOTE = "# Written by 'mew wrap' at each start: what you change here is lost.\n"
+
+
+def space_text(space: str, server: str, allowed: Allowed, *, ephemeral: bool) -> str:
+    """The file: the host may see what the server offers and call what is allowed, and may propose everything else."""
+    file: dict[str, Any] = {
+        "space": {"id": space, "default_participant": YOU},
+        "server": {"port": 0, "shutdown_grace_s": 1},
+        "limits": {"envelopes_per_second": 10_000, "burst": 20_000},
+        "journal": "off" if ephemeral else {"keep_bytes": "1GiB"},
+        "participants": {
+            YOU: {"capabilities": ["*"]},
+            HOST: {"capabilities": _of_host(server, allowed)},
+            server: {"capabilities": _of_server()},
+        },
+    }
+    return _NOTE + yaml.safe_dump(file, sort_keys=False)
+
+
+def _of_host(server: str, allowed: Allowed) -> list[Any]:
+    calls = [
+        ("tools/call", "name", allowed.tools),
+        ("prompts/get", "name", allowed.prompts),
+        (["resources/read", "resources/subscribe", "resources/unsubscribe"], "uri", allowed.resources),
+    ]
+    harmless = ["initialize", "server/discover", "ping", "**/list", "logging/setLevel", "notifications/**"]
+    if allowed.prompts or allowed.resources:
+        harmless.append("completion/complete")  # it tells of what is there
+    return [
+        {"kind": "mcp/request", "to": server, "payload": {"method": harmless}},
+        *(
+            {"kind": "mcp/request", "to": server, "payload": {"method": method, "params": {key: list(names)}}}
+            for method, key, names in calls
+            if names
+        ),
+        {"kind": ["mcp/proposal", "mcp/withdraw"]},
+        {"kind": ["chat", "chat/acknowledge", "participant/status"]},
+    ]
+
+
+def _of_server() -> list[Any]:
+    asks = ["elicitation/create", "sampling/createMessage", "roots/list", "notifications/**"]
+    return [
+        {"kind": "mcp/request", "payload": {"method": asks}},
+        {"kind": ["stream/*", "participant/status", "chat/acknowledge"]},
+    ]

@@ -1,0 +1,129 @@
+"""Gateway, space, bridge and host side around one MCP server, in this process."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from mew.client.client import Client
+from mew.client.connecting import connect
+from mew.gateway.beacon import announced
+from mew.gateway.config import load_config
+from mew.gateway.server import Gateway
+from mew.gateway.settings import Config, state_dir
+from mew.gateway.tokens import token_path
+from mew.mcp_bridge.host import Settings, serve_http, serve_stdio
+from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
+from mew.mcp_bridge.host.transport.secret import secret_in
+from mew.mcp_bridge.server.bridge import Bridge
+from mew.mcp_bridge.server.settings import ServerSettings
+
+from .server_name import HOST
+from .settings import Wrapped, Wrapping
+from .space_file import space_text
+from .taking import NoPlace, taken_place
+
+__all__ = ["wrap"]
+
+_RECALL: Final = 1_000  # so that what was proposed before a restart is known
+
+
+async def wrap(
+    wrapping: Wrapping,
+    environ: Mapping[str, str],
+    ready: Callable[[Wrapped], None],
+    tell: Callable[[str], None],
+) -> None:
+    """Serve a host through a space of its own, until it goes, or this is cancelled; then end all of it, in order.
+
+    `ready` is told where it is, and `tell` what the server writes to its standard error.
+
+    Raises:
+        NoPlace: the space cannot be kept.
+        ConfigError: the gateway cannot start: the port is taken, the journal cannot be written.
+        ServerUnavailable: the server never answered, or is gone for good.
+        OSError, ValueError: hosts cannot be served there, or the secret for them is none.
+        Disconnected: the connection to the space ended, say because somebody removed the server.
+    """
+    async with AsyncExitStack() as stack:
+        file = await stack.enter_async_context(taken_place(wrapping.name, wrapping.command, environ))
+        config = _config(file, wrapping)
+        gateway = await stack.enter_async_context(
+            Gateway(config, {}, port=wrapping.port, ephemeral=wrapping.ephemeral)
+        )
+        stack.enter_context(announced(file, gateway.url))
+        space = file.parent.name
+
+        def member(who: str) -> Client:
+            return connect(gateway.url, space=space, token=token_path(config, space, who), recall=_RECALL)
+
+        async def bridged() -> None:
+            settings = ServerSettings(server=wrapping.server, pins=_pins(config, wrapping))
+            # It joins when its server has answered: who is there is asked at once for what it offers.
+            async with Bridge(settings, tell=tell) as bridge, member(wrapping.name) as server:
+                await bridge.serve(server)
+
+        where = Wrapped(space, gateway.url, file)
+        host = await stack.enter_async_context(member(HOST))
+        trust = await _trust(config, wrapping)
+        await _until_one_ends(bridged(), _served(host, wrapping, where, trust, ready))
+
+
+def _pins(config: Config, wrapping: Wrapping) -> Path | None:
+    return None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.json"
+
+
+async def _trust(config: Config, wrapping: Wrapping) -> ToolTrust:
+    path = None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.allowed.json"
+    trust = ToolTrust(wrapping.allowed.tools, path)
+    await asyncio.to_thread(trust.load)
+    return trust
+
+
+async def _served(
+    host: Client, wrapping: Wrapping, where: Wrapped, trust: ToolTrust, ready: Callable[[Wrapped], None]
+) -> None:
+    settings = Settings(
+        only=wrapping.name,
+        wait_s=wrapping.wait_s,
+        open_s=wrapping.open_s,
+        trust=trust,
+        approver=f"the user, who sees it with 'mew proposals --wrapped {where.name}'",
+    )
+    if wrapping.http is None:
+        ready(where)
+        await serve_stdio(host, settings)
+        return
+    address, port = wrapping.http
+    file = state_dir(where.file) / "mcp" / f"{HOST}.secret"
+    await serve_http(
+        host,
+        settings,
+        host=address,
+        port=port,
+        secret=secret_in(file),
+        ready=lambda url: ready(replace(where, hosts=url, secret=file)),
+    )
+
+
+async def _until_one_ends(*running: Coroutine[Any, Any, None]) -> None:
+    """Run both; when one has ended, however it did, end the other."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in running]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+
+
+def _config(file: Path, wrapping: Wrapping) -> Config:
+    text = space_text(file.parent.name, wrapping.name, wrapping.allowed, ephemeral=wrapping.ephemeral)
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NoPlace(f"{file}: the space cannot be kept here: {error.strerror}") from error
+    return load_config(file, {})
