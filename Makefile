@@ -1,10 +1,11 @@
-# make run    sets everything up and starts a demo space
+# make run    sets up what running needs and starts a demo space
 # make test   sets everything up and runs every test
 # make web    builds the page that the gateway serves and the compiled part, where their sources have changed
 # make check  format, lint, types, imports and the quick tests: before a commit
 
 VENV := .venv
 BIN := $(VENV)/bin
+RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --silent
 
@@ -20,8 +21,9 @@ MEASURES := tests/page/test_page_speed.py
 # What is tested is compiled once, not by each of the hundreds of processes that tests start.
 test quick: export PYTHONDONTWRITEBYTECODE :=
 
-run: $(READY)
-	@$(BIN)/python scripts/demo.py
+# Ctrl-C is how it ends, and no error.
+run: $(RUN_READY)
+	@trap : INT; $(BIN)/python scripts/demo.py || [ $$? -eq 130 ]
 
 test: $(READY) tests-ready lint
 	$(NPM) test
@@ -68,6 +70,10 @@ constraints: $(READY)
 clean:
 	rm -rf $(VENV) bench/results bench/candidates/node/node_modules tests/servers/node_modules web/node_modules src/mew/page/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(READY): pyproject.toml constraints.txt scripts/setup
-	scripts/setup $(VENV)
+$(RUN_READY): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup $(VENV) run
 	@touch $@
+
+$(READY): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup $(VENV) dev
+	@touch $@ $(RUN_READY)
