@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from typer.main import get_command
 
-from mew.cli.commands import COMMANDS
-from mew.cli.ending import Exit
+from mew.cli.exit_codes import Exit
+from mew.cli.help_page import Entry, Page, page_of
 from mew.cli.main import app
-from mew.cli.manual import Entry, Page, page_of
+from mew.cli.registry import COMMANDS
 
 __all__ = ["FILE", "document", "pages"]
 

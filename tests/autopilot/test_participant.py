@@ -9,7 +9,7 @@ from typing import Any
 from mew.autopilot.participant import AutopilotParticipant
 from mew.autopilot.settings import AutopilotSettings, Mode
 from mew.autopilot.state import AutopilotState
-from mew.cli.everyday.ladder import ladder_of, ratify
+from mew.cli.commands.review.always import ladder_of, ratify
 from mew.client.client import Client
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import encode_json

@@ -10,10 +10,10 @@ from scripts.cli_reference import FILE, document, pages
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from mew.cli.commands import COMMANDS
-from mew.cli.ending import Exit
+from mew.cli.exit_codes import Exit
+from mew.cli.help_page import Page
 from mew.cli.main import app
-from mew.cli.manual import Page
+from mew.cli.registry import COMMANDS
 
 PAGES = pages()
 EXAMPLES = [(page.path, line) for page in PAGES for line in page.examples if not line.startswith("#")]

@@ -11,10 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from mew.cli.commands import COMMANDS, Listed
-from mew.cli.ending import Exit
+from mew.cli.exit_codes import Exit
 from mew.cli.hint import hint
 from mew.cli.main import app, main
+from mew.cli.registry import COMMANDS, Listed
 from mew.gateway.beacon import announced
 
 Run = Callable[..., tuple[int, str, str]]
@@ -45,9 +45,9 @@ def fail_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None
         def broken(token: str = "") -> None:
             raise error
 
-        module = ModuleType("mew.cli.broken")
+        module = ModuleType("mew.cli.commands.broken")
         module.broken = broken  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "mew.cli.broken", module)
+        monkeypatch.setitem(sys.modules, "mew.cli.commands.broken", module)
         monkeypatch.setitem(COMMANDS, "broken", Listed("broken:broken", "Broken", "Fail."))
 
     return fail
@@ -89,7 +89,7 @@ def test_debug_shows_where_a_sentence_comes_from(
     first, *lines = err.splitlines()
     assert (code, first.startswith("mew token: there is no space.yaml")) == (Exit.WRONG, True)
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[-1].startswith("mew.cli.where.Failed: ")
+    assert lines[-1].startswith("mew.cli.locate.journal.Failed: ")
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_no_color_turns_off_what_is_not_drawn_by_rich(
     def look(context: typer.Context) -> None:
         seen.append(context.color)
 
-    module = ModuleType("mew.cli.looking")
+    module = ModuleType("mew.cli.commands.looking")
     module.look = look  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mew.cli.looking", module)
+    monkeypatch.setitem(sys.modules, "mew.cli.commands.looking", module)
     monkeypatch.setitem(COMMANDS, "look", Listed("looking:look", "Look", "Look."))
     for value in ("1", ""):
         CliRunner(env={"NO_COLOR": value}).invoke(app, ["look"])

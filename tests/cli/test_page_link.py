@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 from typer.testing import CliRunner, Result
 
+from mew.cli.locate.journal import Failed
 from mew.cli.main import app
 from mew.cli.page_link import page_link
-from mew.cli.where import Failed
 from mew.client.errors import ConnectError
 from mew.gateway.config import load_config
 from mew.gateway.server import Gateway

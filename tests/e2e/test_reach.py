@@ -1,6 +1,6 @@
 """A gateway that runs is found where it listens, whatever its file says."""
 
-from mew.cli.reach import Flags, reach
+from mew.cli.locate.gateway import Flags, reach
 from mew.gateway.beacon import whereabouts
 
 from .process import Gateway

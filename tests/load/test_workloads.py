@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.certificates import make_certificate
-from tests.cli.test_conform import elsewhere
+from tests.cli.commands.conform.test_conform import elsewhere
 from tests.load.stage import BRIEF, asked_of, roster, seat, serving
 
 from mew.load.__main__ import Order

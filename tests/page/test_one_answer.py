@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mew.cli.everyday.reasons import verdict_of
+from mew.cli.commands.can_reasons import verdict_of
 from mew.protocol.capability import Capability, CapabilitySet
 from mew.protocol.errors import InvalidCapability
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from mew.gateway.config_server import is_loopback
 from mew.supervise.control import ask
 
-from .reach import Door
+from .locate.gateway import Door
 
 __all__ = ["ask_here", "running_programs"]
 

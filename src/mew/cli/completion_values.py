@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from mew.protocol.envelope import is_participant_id
 
 from .completion_words import Offer
-from .where import Failed
+from .locate.journal import Failed
 
 if TYPE_CHECKING:
     from typer._click import Context, Parameter
 
-    from .reach import Door
-    from .reach_folder import Folder
+    from .locate.gateway import Door
+    from .locate.space_file import Folder
 
 __all__ = ["values_of"]
 
@@ -144,7 +144,7 @@ def _with_logs(context: "Context") -> Iterator[Offer]:
 
 
 def _templates(context: "Context") -> Iterator[Offer]:
-    from .beginning.templates import TEMPLATES
+    from .commands.init.templates import TEMPLATES
 
     for name, template in TEMPLATES.items():
         yield Offer(name, template.does)
@@ -172,7 +172,7 @@ def _nothing(context: "Context") -> Iterable[Offer]:
 
 def _door(context: "Context") -> "Door | None":
     """Where the command itself would connect, and as whom."""
-    from .reach import Flags, reach_as_person
+    from .locate.gateway import Flags, reach_as_person
 
     given = {name: value for name in _FLAGS if (value := context.params.get(name)) is not None}
     for name in {"config", "token_file"} & given.keys():
@@ -183,7 +183,7 @@ def _door(context: "Context") -> "Door | None":
 
 
 def _folder(context: "Context") -> "Folder | None":
-    from .reach_folder import nearest, typed
+    from .locate.space_file import nearest, typed
 
     config, wrapped = context.params.get("config"), context.params.get("wrapped")
     with suppress(Failed):

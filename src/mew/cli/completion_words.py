@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .commands import COMMANDS
+from .registry import COMMANDS
 
 if TYPE_CHECKING:
     from typer._click import Context, Parameter

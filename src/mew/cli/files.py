@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from .where import Failed
+from .locate.journal import Failed
 
 __all__ = ["whole_file"]
 

@@ -10,9 +10,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from .commands import COMMANDS, Listed
-from .ending import Exit, end, ended_by, is_unexpected, show_cause
-from .helping import filled, helpful, write_help
+from .exit_codes import Exit, end, ended_by, is_unexpected, show_cause
+from .help import filled, helpful, write_help
+from .registry import COMMANDS, Listed
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -89,7 +89,7 @@ class _Commands(TyperGroup):
 
 def _loaded(name: str, listed: Listed) -> "Command":
     module, _, attribute = listed.where.partition(":")
-    command = getattr(import_module(f".{module}", __package__), attribute)
+    command = getattr(import_module(f".commands.{module}", __package__), attribute)
     if isinstance(command, typer.Typer):
         return helpful(get_group(command))
     alone = typer.Typer(add_completion=False)

@@ -10,8 +10,8 @@ from mew.client.errors import ConnectError
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
-from .answered import body_of
-from .where import Failed
+from .http_body import body_of
+from .locate.journal import Failed
 
 __all__ = ["page_link"]
 

@@ -1,0 +1,1 @@
+"""`mew audit`: query a journal and prove what is in it."""

@@ -1,0 +1,173 @@
+"""`mew autopilot`: learn from reviewers which proposals need no person; `mew autopilot bench` measures it."""
+
+import logging
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mew.cli.errors import told
+from mew.cli.event_loop import fast_loop
+from mew.cli.locate.gateway import AsName, Door, Flags, TokenFile, TokenText, reach
+from mew.cli.locate.journal import Failed, SpaceName
+from mew.protocol.visible import visible
+
+if TYPE_CHECKING:
+    from mew.autopilot.settings import AutopilotSettings
+
+__all__ = ["app", "read_config"]
+
+_DIED = 1
+
+app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
+
+
+@app.callback(invoke_without_command=True)
+def autopilot(
+    context: typer.Context,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            "--gateway",
+            metavar="URL",
+            help="Where the gateway is, like ws://127.0.0.1:8080. Else MEW_GATEWAY, else that of the space.yaml.",
+        ),
+    ] = None,
+    space: SpaceName = None,
+    who: AsName = None,
+    token: TokenText = None,
+    token_file: TokenFile = None,
+    mode: Annotated[
+        str | None,
+        typer.Option("--mode", metavar="MODE", help="off, shadow, suggest or act; else what the file says."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="PATH",
+            help="A file with the settings, or a space.yaml with 'autopilot:'.",
+        ),
+    ] = None,
+) -> None:
+    """Learn from reviewers which proposals need no person, suggest rules, and fulfil what they cover.
+
+    Example: mew autopilot --as autopilot --mode suggest
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with told("mew autopilot"):
+        settings = read_config(config, mode)
+        door = reach(Flags(gateway=url, space=space, who=who, token=token, token_file=token_file))
+        _run(door, settings)
+
+
+@app.command()
+def bench(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many runs of each.")] = 3,
+    count: Annotated[int, typer.Option("--count", min=100, help="Proposals in a run.")] = 3000,
+    risk: Annotated[float, typer.Option("--risk", min=0.01, max=0.5, help="The risk level.")] = 0.20,
+    *,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Let the hidden policies change at two thirds.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")] = False,
+) -> None:
+    """Measure the autopilot and simpler policies against simulated reviewers with hidden policies.
+
+    Example: mew autopilot bench --seeds 10
+    """
+    from mew.autopilot.benchmark import compare, decision_costs_us
+    from mew.autopilot.simulation import FAMILIES
+    from mew.protocol.json import encode_json
+
+    rows = compare(list(FAMILIES)[:2], seeds, risk=risk, count=count, drift=drift)
+    costs = decision_costs_us()
+    if as_json:
+        shown: dict[str, Any] = {
+            "runs": [
+                {
+                    "family": family,
+                    "policy": policy,
+                    "alone": outcome.share_alone,
+                    "wrong": outcome.share_wrong,
+                    "late": outcome.share_late,
+                    "attacks": outcome.attacks,
+                    "attacks_through": outcome.attacks_through,
+                }
+                for family, policy, outcome in rows
+            ],
+            "decision_us": {str(rules): cost for rules, cost in costs.items()},
+        }
+        typer.echo(encode_json(shown).decode())
+        return
+    typer.echo(f"{'decided alone':>14} {'wrong':>8} {'late':>6} {'attacks':>9}  policy")
+    last = ""
+    for family, policy, outcome in rows:
+        if family != last:
+            typer.echo(f"\n{family}")
+            last = family
+        attacks = f"{outcome.attacks_through}/{outcome.attacks}"
+        shares = f"{outcome.share_alone:>14.1%} {outcome.share_wrong:>8.2%} {outcome.share_late:>6.0%}"
+        typer.echo(f"{shares} {attacks:>9}  {policy}")
+    listed = ", ".join(f"{cost:.0f} µs with {rules} rules" for rules, cost in costs.items())
+    typer.echo(f"\nA decision takes {listed}.")
+
+
+def read_config(path: Path | None, mode: str | None = None) -> "AutopilotSettings":
+    """The settings of a file, or the defaults; `mode` overrides what the file says.
+
+    Raises:
+        Failed: the file cannot be read, or a setting is wrong.
+    """
+    import yaml
+
+    from mew.autopilot.settings import InvalidSettings, read_settings
+
+    written: Any = {}
+    try:
+        if path is not None:
+            written = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        if isinstance(written, dict) and isinstance(written.get("space"), dict):
+            written = {**written, **written["space"]}.get("autopilot") or {}
+        elif isinstance(written, dict) and isinstance(written.get("autopilot"), dict):
+            written = written["autopilot"]
+        if not isinstance(written, dict):
+            raise Failed(f"{path}: expected a mapping of settings")
+        return read_settings({**written, "mode": mode} if mode is not None else written)
+    except InvalidSettings as error:
+        raise Failed(f"{path or '--mode'}: {error}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Failed(f"{path}: {error}") from error
+
+
+def _run(door: Door, settings: "AutopilotSettings") -> None:
+    from mew.client.errors import ConnectError, Disconnected
+    from mew.client.serving.program import run_program
+    from mew.gateway.logs import LogFormat, LogLevel, set_up
+
+    set_up(LogFormat.TEXT, LogLevel.INFO)
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    try:
+        run_program(lambda: _serve(door, settings), loop_factory=fast_loop())
+    except Disconnected as error:
+        typer.echo(f"mew autopilot: {visible(str(error))}", err=True)
+        raise typer.Exit(_DIED) from None
+    except (ConnectError, OSError, ValueError) as error:
+        raise Failed(str(error)) from error
+
+
+async def _serve(door: Door, settings: "AutopilotSettings") -> None:
+    from mew.autopilot.participant import AutopilotParticipant
+    from mew.client.connecting import connect
+
+    secret = door.token.read_text(encoding="utf-8") if isinstance(door.token, Path) else door.token
+    seed = sha256(f"autopilot audits\n{secret.strip()}".encode()).hexdigest()
+    async with connect(door.url, space=door.space, token=door.token, first_within_s=inf) as client:
+        running = AutopilotParticipant(client, settings, seed=seed)
+        typer.echo(f"mew autopilot: {client.id} in space {client.space}, mode {settings.mode}", err=True)
+        await running.run()

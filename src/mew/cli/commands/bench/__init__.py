@@ -1,0 +1,1 @@
+"""`mew bench`: measure a gateway from outside."""

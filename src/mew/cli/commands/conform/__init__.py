@@ -1,0 +1,1 @@
+"""`mew conform`: check a gateway or a participant against the specification."""

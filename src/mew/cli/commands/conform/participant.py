@@ -1,0 +1,165 @@
+"""`mew conform participant`: try every requirement of the specification on a participant that connects to the kit."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from mew.cli.errors import told
+from mew.cli.locate.journal import Failed
+from mew.cli.render.check_progress import counting
+from mew.conform.ledger import Side
+from mew.conform.participant.checking import ParticipantCheck, participant_checks
+from mew.conform.participant.house import SPACE, House, child, open_house
+from mew.conform.participant.prompts import BadPrompts, Prompts, example, read_prompts
+from mew.conform.participant.relay import CannotListen
+from mew.conform.participant.running import try_participant
+from mew.conform.report import verdicts
+from mew.conform.verdicts import Result
+
+from .report import Junit, Shown, tell_results
+from .selection import Only, chosen
+
+__all__ = ["participant", "prompts"]
+
+_CONFIG: Final = Path("conform-participant.toml")
+_LOOK_S: Final = 0.2
+INTERRUPTED: Final = 130
+
+
+@dataclass(slots=True)
+class _Run:
+    """What was tried so far, and why no more, if it was broken off."""
+
+    checks: Sequence[ParticipantCheck]
+    results: list[Result] = field(default_factory=list)
+    broken_off: str = ""
+
+
+@told("mew conform participant")
+def participant(
+    listen: Annotated[
+        str, typer.Option(help="Where the participant is to connect, host:port; port 0 is a free one.")
+    ] = "127.0.0.1:0",
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="Start the participant so, with MEW_GATEWAY, MEW_SPACE and MEW_TOKEN_FILE in its environment, "
+            "and MEW_URL and MEW_TOKEN."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help=f"What makes it do things; {_CONFIG} if that is there."),
+    ] = None,
+    wait_s: Annotated[float, typer.Option("--wait", help="How many seconds to wait for it to come.")] = 60.0,
+    only: Only = None,
+    junit: Junit = None,
+    *,
+    json: Annotated[bool, typer.Option("--json", help="The results with all evidence, as JSON.")] = False,
+) -> None:
+    """Try every requirement about participants on one that connects here. Exit code 1: a MUST does not hold.
+
+    Example: mew conform participant --command "python agent.py" --only 3.9
+    """
+    host, port = _address(listen)
+    said = _prompts(config)
+    requirements = chosen(Side.PARTICIPANT, only)
+    ids = {one.id for one in requirements}
+    checks = [check for check in participant_checks() if ids.intersection(check.requirements)]
+    run = _Run(checks)
+    try:
+        asyncio.run(_try(host, port, said, command, wait_s, run))
+    except CannotListen as error:
+        raise Failed(str(error)) from error
+    except KeyboardInterrupt:
+        run.broken_off = f"interrupted after {len(run.results)} of {len(checks)} checks"
+    if run.broken_off:
+        typer.echo(f"mew conform participant: {run.broken_off}", err=True)
+    name = command or "the participant"
+    tell_results(Side.PARTICIPANT, name, verdicts(requirements, run.results), Shown(only, junit, json))
+    if run.broken_off:
+        raise typer.Exit(1 if len(run.results) == len(checks) else INTERRUPTED)
+
+
+def prompts() -> None:
+    """Print a conform-participant.toml to start from: everything that can make a participant do something.
+
+    Example: mew conform prompts > conform-participant.toml
+    """
+    typer.echo(example(), nl=False)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, mark, port = listen.rpartition(":")
+    if not mark or not port.isdecimal() or int(port) > 65_535:
+        raise Failed(f"--listen {listen}: expected host:port, like 127.0.0.1:0")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _prompts(config: Path | None) -> Prompts:
+    if config is None and not _CONFIG.exists():
+        return Prompts()
+    try:
+        return read_prompts(config or _CONFIG)
+    except BadPrompts as error:
+        raise Failed(f"{error}; 'mew conform prompts' prints one to start from") from error
+
+
+async def _try(
+    host: str,
+    port: int,
+    said: Prompts,
+    command: str | None,
+    wait_s: float,
+    run: _Run,
+) -> None:
+    async with open_house(said, host, port) as house:
+        async with _invited(house) if command is None else _started(house, command):
+            await _come(house, wait_s)
+            with counting(len(run.checks)) as begins:
+                run.results[:] = await try_participant(house.company, run.checks, begins, run.results)
+        if house.company.lost:
+            run.broken_off = "it left, did not come back, and was not tried to the end"
+        elif house.company.broken_since:
+            run.broken_off = (
+                f"it answers nothing since {house.company.broken_since}, and was not tried to the end"
+            )
+
+
+async def _come(house: House, wait_s: float) -> None:
+    """Return when the participant is there.
+
+    Raises:
+        Failed: it does not come.
+    """
+    subject, loop = house.company.subject, asyncio.get_running_loop()
+    deadline_s = loop.time() + wait_s
+    while await subject.wait(lambda: subject.present or None, _LOOK_S) is None:
+        if house.ended is not None:
+            raise Failed(f"the command ended with {house.ended} before it connected to {house.url}")
+        if loop.time() > deadline_s:
+            refused = f"; {len(subject.arrivals)} attempts were refused" if subject.arrivals else ""
+            raise Failed(f"no participant came to {house.url} within {wait_s:g} s{refused}")
+
+
+@asynccontextmanager
+async def _invited(house: House) -> AsyncIterator[None]:
+    """Say where it is to connect; its token is in a file that only its owner can read."""
+    where = f"{house.url}, space {SPACE}, with the token in {house.token_file}"
+    typer.echo(f"connect the participant to {where}", err=True)
+    yield
+
+
+@asynccontextmanager
+async def _started(house: House, command: str) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(child(command, house))
+        except (OSError, ValueError) as error:
+            raise Failed(f"--command {command}: {error}") from error
+        yield

@@ -1,0 +1,1 @@
+"""`mew doctor`: check this machine, the space.yaml and the gateway."""

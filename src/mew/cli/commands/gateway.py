@@ -1,0 +1,84 @@
+"""`mew gateway`: serve the spaces of a space.yaml."""
+
+import asyncio
+import logging
+import os
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mew.cli.event_loop import fast_loop
+from mew.gateway.config_node import ConfigError
+from mew.gateway.logs import LogFormat, LogLevel, set_up
+
+__all__ = ["gateway"]
+
+_logger = logging.getLogger(__name__)
+
+
+def gateway(
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="The file that describes the spaces.")
+    ] = Path("space.yaml"),
+    port: Annotated[
+        int | None,
+        typer.Option("--port", "-p", min=0, max=65_535, help="Where to listen; 0 for any free port."),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The address to listen on; 0.0.0.0 for all.")
+    ] = None,
+    log_format: Annotated[LogFormat, typer.Option(help="Lines for people or for machines.")] = LogFormat.TEXT,
+    log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.INFO,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a JSON line for each envelope received, refused and delivered.")
+    ] = None,
+    *,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
+    ] = False,
+) -> None:
+    """Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.
+
+    Examples:
+      mew gateway
+      mew gateway --config space.yaml --port 8080
+    """
+    # Here, so that other commands start without them.
+    from mew.gateway.beacon import announced
+    from mew.gateway.config import load_config
+    from mew.gateway.server import serve
+
+    set_up(log_format, log_level)
+    try:
+        _allow_many_connections()
+        read = load_config(config, os.environ)
+
+        def ready(url: str) -> None:
+            stack.enter_context(announced(read.file, url))
+            line = f"mew gateway listens on {url}, spaces: {', '.join(read.spaces)}"
+            if log_format is LogFormat.JSON:
+                _logger.info(line)
+            else:
+                typer.echo(line, err=True)
+
+        with ExitStack() as stack, asyncio.Runner(loop_factory=fast_loop()) as runner:
+            runner.run(
+                serve(read, os.environ, trace=trace, ready=ready, host=host, port=port, ephemeral=ephemeral)
+            )
+    except ConfigError as error:
+        typer.echo(f"mew gateway: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _allow_many_connections() -> None:
+    """As many as the system allows; what is set for a shell is often 1,024."""
+    if sys.platform == "win32":
+        return
+    import resource  # not to be had on Windows
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems allow less than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

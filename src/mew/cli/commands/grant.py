@@ -1,0 +1,186 @@
+"""`mew grant`, `mew revoke`, `mew invite`, `mew kick`: who may be in the space, and do what."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from mew.cli.files import whole_file
+from mew.cli.locate.ids import pick_id
+from mew.cli.locate.journal import Failed
+from mew.cli.render.capability import in_words
+from mew.cli.render.duration import Lasting, seconds_of
+from mew.cli.render.ids import matching, short
+from mew.cli.render.text import note, say, say_json
+from mew.cli.session import Place, everyday
+from mew.client.client import Client
+from mew.client.management import Granted, Invited
+from mew.protocol.kinds import Kind
+from mew.protocol.visible import named, visible
+
+from .capability_argument import read_capabilities
+
+__all__ = ["grant", "invite", "kick", "revoke"]
+
+Whom = Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Whom it is about.")]
+Capabilities = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CAPABILITY]...",
+        help="A tool, as read_file; or as mcp/request:tools/call:read_*, chat, or a JSON object.",
+        show_default=False,
+    ),
+]
+Message = Annotated[str | None, typer.Option("--message", "-m", help="Why; everyone can read it.")]
+_PAST_MAX: Final = 1_000
+_TOKEN_CHARS_MAX: Final = 4_096
+
+
+@everyday
+def grant(
+    place: Place,
+    participant: Whom,
+    capabilities: Capabilities = None,
+    lasting: Lasting = None,
+    message: Message = None,
+) -> None:
+    """Give somebody capabilities that you hold, for good or for a time.
+
+    Examples:
+      mew grant agent write_file --for 1h
+      mew grant agent mcp/request:tools/call:write_file
+    """
+    if not capabilities:
+        raise Failed(
+            "nothing to grant: name a tool, such as read_file, or a capability, such as mcp/proposal"
+        )
+    ttl_s = seconds_of(lasting)
+
+    async def core(me: Client) -> Granted:
+        given = await read_capabilities(me, capabilities)
+        return await me.grant(participant, *given, reason=message, ttl_s=ttl_s)
+
+    granted = place.run(core)
+    if place.json:
+        fields = {"id": granted.id, "recipient": granted.recipient, "capabilities": granted.capabilities}
+        say_json({**fields, "acknowledged": granted.acknowledged})
+        return
+    until = "" if lasting is None else f", for {lasting}"
+    say(f"{named(participant)} may now {in_words(granted.capabilities)}{until}: grant {short(granted.id)}")
+
+
+@everyday
+def revoke(
+    place: Place,
+    participant: Whom,
+    capabilities: Capabilities = None,
+    grant_id: Annotated[
+        str | None,
+        typer.Option(
+            "--grant",
+            "-g",
+            metavar="ID",
+            help="The grant: its id, or at least 3 characters of either end of it.",
+        ),
+    ] = None,
+    message: Message = None,
+) -> None:
+    """Take back one grant, or everything inside these capabilities.
+
+    Examples:
+      mew revoke agent write_file
+      mew revoke agent --grant 3f2a91c0
+    """
+    if (grant_id is None) is not bool(capabilities):
+        raise Failed("name either capabilities or a grant with --grant")
+
+    async def core(me: Client) -> tuple[str, list[Any]]:
+        taken = await read_capabilities(me, capabilities or [])
+        meant = None if grant_id is None else await _grant(me, participant, grant_id)
+        return (await me.revoke(participant, *taken, grant_id=meant, reason=message)).id, taken
+
+    sent, taken = place.run(core)
+    if place.json:
+        say_json({"id": sent, "recipient": participant})
+    else:
+        what = in_words(taken) if taken else f"grant {grant_id}"
+        say(f"taken from {named(participant)}: {what}")
+
+
+@everyday
+def invite(
+    place: Place,
+    participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="What they will be called.")],
+    capabilities: Capabilities = None,
+    save_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="Keep the token in this file, and do not show it."
+        ),
+    ] = None,
+    email: Annotated[
+        str | None, typer.Option(help="Where the gateway is to mail the invitation, if it sends mail.")
+    ] = None,
+    message: Message = None,
+) -> None:
+    """Let somebody into the space; their token is shown once, and never again.
+
+    Example: mew invite cat chat mcp/proposal --output cat.token
+    """
+
+    async def core(me: Client) -> Invited:
+        given = await read_capabilities(me, capabilities or [])
+        return await me.invite(participant, *given, email=email, reason=message)
+
+    if save_to is None:
+        _show_invited(place, place.run(core))
+        return
+    with whole_file(save_to) as file:
+        invited = place.run(core)
+        file.write(f"{invited.token}\n".encode())
+    note(f"the token is in {save_to}")
+    _show_invited(place, invited, kept=True)
+
+
+@everyday
+def kick(place: Place, participant: Whom, message: Message = None) -> None:
+    """Remove somebody from the space; they cannot come back with the token they have.
+
+    Example: mew kick agent -m "misbehaves"
+    """
+
+    async def core(me: Client) -> str:
+        return (await me.kick(participant, reason=message)).id
+
+    sent = place.run(core)
+    if place.json:
+        say_json({"id": sent, "participant_id": participant})
+    else:
+        say(f"{named(participant)} is removed")
+
+
+def _show_invited(place: Place, invited: Invited, *, kept: bool = False) -> None:
+    token = {} if kept else {"token": invited.token}
+    if place.json:
+        where = {"participant_id": invited.participant_id, "connection_url": invited.connection_url}
+        say_json({**where, **token, "email": invited.email})
+        return
+    say(f"{named(invited.participant_id)} may connect to {visible(invited.connection_url)}")
+    if token:
+        say(f"token, shown this once: {visible(invited.token, _TOKEN_CHARS_MAX)}")
+    if invited.email is not None:
+        say(f"mail: {visible(invited.email)}")
+
+
+async def _grant(me: Client, recipient: str, written: str) -> str:
+    """The whole id of a grant, from a part of it."""
+    given = await me.history(kind="capability/grant", limit=_PAST_MAX, newest_first=True).list()
+    invited = await me.history(kind=Kind.INVITE, limit=_PAST_MAX, newest_first=True).list()
+    known = [
+        one.id
+        for one in (*given, *invited)
+        if recipient in (one.content.get("recipient"), one.content.get("participant_id"))
+    ]
+    if not matching(written, known):
+        return written.removeprefix("#")  # the gateway may know more than it shows
+    return pick_id(written, known, what="grant", unknown="")

@@ -1,0 +1,1 @@
+"""MCP both ways: `mew bridge`, `mew mcp`, `mew mcp install` and `mew wrap`."""

@@ -1,0 +1,188 @@
+"""`mew bridge`: an MCP server becomes a participant of a space."""
+
+import logging
+import os
+from dataclasses import replace
+from enum import StrEnum
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mew.cli.errors import told
+from mew.cli.event_loop import fast_loop
+from mew.cli.locate.gateway import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, TokenText, reach
+from mew.cli.locate.journal import Failed, SpaceName
+from mew.protocol.visible import visible
+
+if TYPE_CHECKING:
+    from mew.client.client import Client
+    from mew.mcp_bridge.server.bridge import Bridge
+    from mew.mcp_bridge.server.settings import ServerSettings
+
+__all__ = ["bridge"]
+
+_LINE_CHARS_MAX: Final = 2_000
+_PINS: Final = Path(".mew", "bridge")
+_DIED: Final = 1
+_WRONG: Final = 2
+
+
+class RestartPolicy(StrEnum):
+    ALWAYS = "always"
+    ON_FAILURE = "on-failure"
+    NEVER = "never"
+
+
+def bridge(
+    server: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="URL | -- COMMAND…",
+            help="The URL of the server, or after -- what starts it.",
+            show_default=False,
+        ),
+    ] = None,
+    who: AsName = None,
+    gateway: GatewayUrl = None,
+    space: SpaceName = None,
+    token: TokenText = None,
+    token_file: TokenFile = None,
+    config: NearConfig = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            metavar="NAME[=VALUE]",
+            help="A variable for the server; without a value, as it is here. It gets no others of ours. Repeatable.",
+        ),
+    ] = None,
+    cwd: Annotated[Path | None, typer.Option("--cwd", help="The folder to start the server in.")] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="For the server at a URL; ${VARIABLE} in it is taken from the environment. Repeatable.",
+        ),
+    ] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ask",
+            metavar="NAME",
+            help="Who is asked what the server asks; else whoever it works for. Repeatable.",
+        ),
+    ] = None,
+    root: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--root",
+            metavar="PATH",
+            help="A folder, or a URI, that the server is told to keep to. Repeatable.",
+        ),
+    ] = None,
+    restart: Annotated[
+        RestartPolicy, typer.Option("--restart", help="When to start the server again after its end.")
+    ] = RestartPolicy.ALWAYS,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0.1, max=86_400, help="How many seconds the server has for an answer."),
+    ] = 300.0,
+    *,
+    modern: Annotated[
+        bool,
+        typer.Option("--modern", help="Prefer MCP of 2026-07-28 with a server that speaks the older, too."),
+    ] = False,
+    unconfined: Annotated[
+        bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
+    ] = False,
+) -> None:
+    """Make an MCP server a participant of a space: its tools, resources and prompts are there for all who may.
+
+    Example: mew bridge --as files -- npx -y @modelcontextprotocol/server-filesystem /data
+    """
+    # Here, so that other commands start without them.
+    from mew.mcp_bridge.server.settings import Command, ServerSettings
+    from mew.mcp_bridge.wrap.server_name import name_of
+
+    from .server_options import UNPROTECTED, confine, read_root, read_server
+
+    with told("mew bridge"):
+        words = server or []
+        settings = ServerSettings(
+            server=read_server(words, env=env or (), cwd=cwd, headers=header or (), environ=os.environ),
+            restart=restart.value,
+            ask=ask or (),
+            roots=[read_root(written) for written in root or ()],
+            modern=modern,
+            request_timeout_s=timeout,
+        )
+        flags = Flags(
+            gateway=gateway, space=space, who=who, token=token, token_file=token_file, config=config
+        )
+        door = reach(flags)
+        name = door.who or name_of(words)
+        started = settings.server
+        if not unconfined:
+            started = confine(started, token=door.token, environ=os.environ, here=Path.cwd())
+        if isinstance(started, Command) and not started.hidden:
+            _tell(f"warning: {UNPROTECTED}")
+        _run(door, name, replace(settings, server=started))
+
+
+def _run(door: Door, name: str, settings: "ServerSettings") -> None:
+    from mew.client.errors import ConnectError, Disconnected
+    from mew.client.serving.program import run_program
+    from mew.gateway.logs import LogFormat, LogLevel, set_up
+    from mew.mcp_bridge.server.errors import ServerUnavailable
+
+    set_up(LogFormat.TEXT, LogLevel.INFO)
+    # The SDK says with a traceback what is told in a sentence here; the other names what may be secret.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    kept = replace(settings, pins=_PINS / f"{name}.json")
+    try:
+        run_program(lambda: _serve(door, name, kept), loop_factory=fast_loop())
+    except ServerUnavailable as error:
+        _tell(f"{name}: {error}")
+        raise typer.Exit(_DIED if error.worked else _WRONG) from None
+    except Disconnected as error:
+        _tell(f"{name}: {error}")
+        raise typer.Exit(_DIED) from None
+    except (ConnectError, OSError, ValueError) as error:
+        raise Failed(str(error)) from error
+
+
+async def _serve(door: Door, name: str, settings: "ServerSettings") -> None:
+    from mew.client.connecting import connect
+    from mew.mcp_bridge.server.bridge import Bridge
+
+    def pass_on(line: str) -> None:
+        typer.echo(f"{name} | {line}", err=True)
+
+    async with (
+        Bridge(settings, tell=pass_on) as served,
+        connect(
+            door.url, space=door.space, token=door.token, participant=door.who, first_within_s=inf
+        ) as client,
+    ):
+        if door.who is not None and client.id != door.who:
+            raise Failed(f"the token is that of {client.id!r}, and not of {door.who!r} as --as says")
+        _greet(served, client)
+        await served.serve(client)
+
+
+def _greet(served: "Bridge", client: "Client") -> None:
+    terms = served.terms
+    what = "the server"
+    if terms is not None:
+        said = [terms.server.get("title") or terms.server.get("name"), terms.server.get("version")]
+        shown = " ".join(visible(text) for text in said if isinstance(text, str))
+        what = f"{shown or what} (MCP {terms.version})"
+    _tell(f"{what} is {client.id} in space {client.space}")
+
+
+def _tell(line: str) -> None:
+    typer.echo(f"mew bridge: {visible(line, _LINE_CHARS_MAX)}", err=True)

@@ -1,0 +1,236 @@
+"""`mew mcp install` and `uninstall`: our servers in the configuration of an MCP host."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mew.cli.edited_file import Consent, change_file
+from mew.cli.errors import told
+from mew.cli.locate.gateway import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, reach
+from mew.cli.locate.journal import Failed, SpaceName
+from mew.mcp_bridge.host_config.hosts import Home, Host, Place, Scope, place_of
+from mew.mcp_bridge.host_config.reading import NotJson
+from mew.mcp_bridge.host_config.servers import Unfit, installed, ours, uninstalled, wrapped
+from mew.mcp_bridge.wrap.server_name import name_of, participant_name
+
+if TYPE_CHECKING:
+    from mew.cli.locate.space_file import Folder
+
+__all__ = ["install", "uninstall"]
+
+_NAME: Final = "mew"
+
+HostName = Annotated[
+    Host, typer.Argument(metavar="HOST", help="claude-code, claude-desktop, cursor or vscode.")
+]
+ForYouHere = Annotated[
+    bool, typer.Option("--local", help="For you in this folder alone; claude-code has that.")
+]
+ForUser = Annotated[
+    bool, typer.Option("--user", help="For you in every folder; so it always is in claude-desktop.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write it without asking.")]
+PrintOnly = Annotated[bool, typer.Option("--print", help="Show what would change, and write nothing.")]
+
+
+@told("mew mcp install")
+def install(
+    host: HostName,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND…", help="A server to wrap, in place of a space.", show_default=False
+        ),
+    ] = None,
+    wrap_existing: Annotated[
+        str | None,
+        typer.Option("--wrap-existing", metavar="NAME", help="Wrap a server that the host has already."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="PATTERN", help="Tools of a wrapped server to call without asking."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What the host is to call it.")] = None,
+    gateway: GatewayUrl = None,
+    space: SpaceName = None,
+    who: AsName = None,
+    token_file: TokenFile = None,
+    config: NearConfig = None,
+    *,
+    user: ForUser = False,
+    local: ForYouHere = False,
+    yes: Yes = False,
+    print_only: PrintOnly = False,
+) -> None:
+    """Have an MCP host start 'mew mcp' for a space, or 'mew wrap' for a server; shows what changes, and asks.
+
+    Example: mew mcp install claude-code --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem .
+    """
+    place = _place(host, user=user, local=local)
+    flags = Flags(gateway=gateway, space=space, who=who, token_file=token_file, config=config)
+    _check(flags, name, allow, command, wrap_existing)
+    wrapping = [_mew(), "wrap", *(word for pattern in allow or () for word in ("--allow", pattern))]
+    if wrap_existing is not None:
+        edit = partial(wrapped, place=place, name=wrap_existing, command=wrapping)
+    elif command:
+        naming = ["--name", participant_name(name)] if name else []
+        started = [*wrapping, *naming, "--", *map(_from_anywhere, command)]
+        edit = partial(installed, place=place, name=name or name_of(command), command=started)
+    else:
+        edit = partial(installed, place=place, name=name or _NAME, command=[_mew(), "mcp", *_options(flags)])
+    _change(host, place, edit, _consent(yes=yes, print_only=print_only))
+
+
+@told("mew mcp uninstall")
+def uninstall(
+    host: HostName,
+    name: Annotated[
+        str | None, typer.Argument(help="Which; needed where there are several of ours.", show_default=False)
+    ] = None,
+    *,
+    user: ForUser = False,
+    local: ForYouHere = False,
+    yes: Yes = False,
+    print_only: PrintOnly = False,
+) -> None:
+    """Take our server out of the configuration of an MCP host; one that was wrapped there is as it was before.
+
+    Example: mew mcp uninstall claude-code filesystem
+    """
+    place = _place(host, user=user, local=local)
+
+    def edit(text: str) -> str:
+        return uninstalled(text, place, name or _only(ours(text, place)))
+
+    _change(host, place, edit, _consent(yes=yes, print_only=print_only))
+
+
+def _check(
+    flags: Flags,
+    name: str | None,
+    allow: Sequence[str] | None,
+    command: Sequence[str] | None,
+    wrap_existing: str | None,
+) -> None:
+    if command and wrap_existing:
+        raise Failed("a command and --wrap-existing: give one of them")
+    if name is not None and wrap_existing:
+        raise Failed("--name: a server that is wrapped where it is keeps its name")
+    if allow and not (command or wrap_existing):
+        raise Failed(
+            "--allow is for a server that is wrapped; in a space the capabilities say what is allowed"
+        )
+    if (command or wrap_existing) and flags != Flags():
+        raise Failed(
+            "a server that is wrapped has a space of its own: leave out which gateway, space and token"
+        )
+
+
+def _options(flags: Flags) -> list[str]:
+    """How 'mew mcp' finds its space, wherever the host starts it, without a secret in it."""
+    door = reach(flags)
+    at_url = flags.gateway or (flags.config is None and os.environ.get("MEW_GATEWAY", "").strip())
+    space = [] if door.space is None else ["--space", door.space]
+    if not at_url:
+        folder = _folder(flags)
+        _note_power(folder, door)
+        where = ["--config", str(folder.file)]
+        if flags.token_file is None and door.who is not None:
+            return [*where, *space, "--as", door.who]
+    else:
+        where = ["--gateway", door.url]
+    if not isinstance(door.token, Path):
+        raise Failed(
+            "a token is not written into the file of a host; put it into a file, and give --token-file"
+        )
+    return [*where, *space, "--token-file", str(door.token)]
+
+
+def _folder(flags: Flags) -> "Folder":
+    from mew.cli.locate.space_file import nearest, typed
+
+    found = nearest(Path.cwd(), os.environ) if flags.config is None else typed(flags.config, None, os.environ)
+    assert found is not None, "a space that was reached through no space.yaml"
+    return found
+
+
+def _note_power(folder: "Folder", door: Door) -> None:
+    """Who installs an approval layer should know where nothing would have to be approved."""
+    from mew.protocol.capability import Capability, CapabilitySet
+    from mew.protocol.envelope import ParticipantId
+
+    if door.who is None or door.space is None:
+        return
+    held = folder.config.spaces[door.space].capabilities_of(ParticipantId(door.who))
+    if CapabilitySet(held).covers(Capability.parse("mcp/request:tools/call")):
+        typer.echo(
+            f"mew mcp install: {door.who!r} may call every tool there, so no call will wait for you", err=True
+        )
+
+
+def _mew() -> str:
+    """The program that runs here, by its whole path: hosts often have a PATH of their own."""
+    beside = Path(sys.executable).with_name("mew.exe" if sys.platform == "win32" else "mew")
+    found = str(beside) if beside.exists() else shutil.which("mew")
+    if found is None:
+        raise Failed("the program 'mew' is not to be found; install it so that it is in the PATH")
+    return os.path.abspath(found)
+
+
+def _from_anywhere(word: str) -> str:
+    """A path that is written as one from here, in full: a host may start the server in quite another folder."""
+    first = word.replace("\\", "/").split("/")[0]
+    is_program = "/" in word and os.access(word, os.X_OK) and Path(word).is_file()
+    return os.path.abspath(word) if first in (".", "..") or is_program else word
+
+
+def _only(names: Sequence[str]) -> str:
+    if not names:
+        raise Unfit("no server of ours is there")
+    if len(names) > 1:
+        raise Unfit(f"several servers of ours are there; say which: {', '.join(names)}")
+    return names[0]
+
+
+def _consent(*, yes: bool, print_only: bool) -> Consent:
+    if yes and print_only:
+        raise Failed("--yes and --print: give one of them")
+    return Consent.GIVEN if yes else Consent.REFUSED if print_only else Consent.ASKED
+
+
+def _place(host: Host, *, user: bool, local: bool) -> Place:
+    if user and local:
+        raise Failed("--user and --local: give one of them")
+    by_default = Scope.USER if host is Host.CLAUDE_DESKTOP else Scope.PROJECT
+    scope = Scope.USER if user else Scope.LOCAL if local else by_default
+    home = Home(platform=sys.platform, home=Path.home(), folder=Path.cwd(), environ=os.environ)
+    found = place_of(host, scope, home)
+    if found is None:
+        raise Failed(f"--{scope}: {host} has nothing of that kind")
+    return found
+
+
+def _change(host: Host, place: Place, edit: Callable[[str], str], consent: Consent) -> None:
+    file = place.file
+
+    def edited(text: str) -> str:
+        try:
+            return edit(text)
+        except NotJson as error:
+            with suppress(Unfit):
+                typer.echo(edit(""), nl=False)  # as it would be in a file of its own
+            raise Failed(f"{file}: {error}; put it in by hand, or correct the file first") from error
+        except Unfit as error:
+            raise Failed(f"{file}: {error}") from error
+
+    if change_file(file, edited, consent):
+        typer.echo(f"{file} is written; start {host} anew, or its servers", err=True)
+    elif consent is not Consent.REFUSED:
+        typer.echo(f"{file} is as it should be", err=True)

@@ -1,0 +1,173 @@
+"""`mew mcp`: a space as an MCP server, for any MCP host."""
+
+import logging
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from mew.cli.errors import told
+from mew.cli.event_loop import fast_loop
+from mew.cli.locate.gateway import (
+    AsName,
+    Door,
+    Flags,
+    GatewayUrl,
+    NearConfig,
+    TokenFile,
+    TokenText,
+    Wrapped,
+    reach,
+)
+from mew.cli.locate.journal import Failed, SpaceName
+
+from .host_options import Expire, HttpAddress, Wait, read_address
+from .install import install, uninstall
+
+if TYPE_CHECKING:
+    from mew.mcp_bridge.host import Settings
+
+__all__ = ["mcp"]
+
+_FIRST_S: Final = 15.0
+_RECALLED: Final = 1_000
+
+mcp = typer.Typer(add_completion=False)
+mcp.command()(install)
+mcp.command()(uninstall)
+
+
+@mcp.callback(invoke_without_command=True)
+@told("mew mcp")
+def serve(
+    context: typer.Context,
+    gateway: GatewayUrl = None,
+    space: SpaceName = None,
+    who: AsName = None,
+    token: TokenText = None,
+    token_file: TokenFile = None,
+    config: NearConfig = None,
+    wrapped: Wrapped = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="NAME", help="Show this participant alone, with its own names."),
+    ] = None,
+    wait: Wait = 50.0,
+    expire: Expire = 3_600.0,
+    http: HttpAddress = None,
+    secret: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret",
+            metavar="PATH",
+            help="The file with the secret that hosts need over HTTP. Else .mew/mcp/NAME.secret.",
+        ),
+    ] = None,
+    *,
+    no_own_tools: Annotated[
+        bool, typer.Option("--no-own-tools", help="No tools of our own, such as mew_chat.")
+    ] = False,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Over HTTP on this machine, ask for no secret.")
+    ] = False,
+) -> None:
+    """Be an MCP server in front of a space: hosts use what its participants offer, with approval where needed.
+
+    Example: mew mcp --gateway ws://127.0.0.1:8080 --space demo --token-file host.token
+    """
+    if context.invoked_subcommand is not None:
+        return
+    # Here, so that other commands start without them.
+    from mew.mcp_bridge.host import Settings
+
+    flags = Flags(
+        gateway=gateway,
+        space=space,
+        who=who,
+        token=token,
+        token_file=token_file,
+        config=config,
+        wrapped=wrapped,
+    )
+    if http is None and (secret is not None or open_):
+        raise Failed("--secret and --open are for --http")
+    if secret is not None and open_:
+        raise Failed("--secret and --open: give one of them")
+    settings = Settings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire)
+    if http is not None and open_:
+        _check_is_here(read_address(http)[0])
+    place = None if http is None else _Place(*read_address(http), (config or Path()).parent, secret, open_)
+    door = reach(flags)
+    _run(lambda: _served(door, settings, place))
+
+
+def _check_is_here(host: str) -> None:
+    from mew.mcp_bridge.host.transport.http import is_loopback
+
+    if not is_loopback(host):
+        raise Failed(f"--open: others could come in at {host}; it goes with 127.0.0.1 only")
+
+
+class _Place(NamedTuple):
+    """Where to serve over HTTP, and what it takes to come in there."""
+
+    host: str
+    port: int
+    folder: Path
+    secret: Path | None
+    is_open: bool
+
+
+async def _served(door: Door, settings: "Settings", place: _Place | None) -> None:
+    import mew
+    from mew.mcp_bridge.host import serve_http, serve_stdio
+
+    recall = 0 if door.space is None else _RECALLED
+    async with mew.connect(
+        door.url, space=door.space, token=door.token, first_within_s=_FIRST_S, recall=recall
+    ) as me:
+        if door.who is not None and me.id != door.who:
+            raise Failed(f"the token is that of {me.id!r}, and not of {door.who!r} as --as says")
+        if place is None:
+            await serve_stdio(me, settings)
+            return
+        path = place.secret or place.folder / ".mew" / "mcp" / f"{me.id}.secret"
+        known = _secret(path, is_open=place.is_open)
+
+        def ready(url: str) -> None:
+            how = "with no secret" if known is None else f"with the secret in {path}"
+            typer.echo(f"mew mcp is {me.id} in {me.space}, for hosts at {url}, {how}", err=True)
+
+        try:
+            await serve_http(me, settings, host=place.host, port=place.port, secret=known, ready=ready)
+        except OSError as error:
+            raise Failed(f"--http {place.host}:{place.port}: {error.strerror or error}") from error
+
+
+def _secret(path: Path, *, is_open: bool) -> str | None:
+    from mew.mcp_bridge.host.transport.secret import secret_in
+
+    if is_open:
+        return None
+    try:
+        return secret_in(path)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}") from error
+
+
+def _run(serving: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Until the host has gone, or somebody ends us; both are a good end."""
+    from mew import MewError
+    from mew.client.serving.program import run_program
+    from mew.gateway.logs import LogFormat, LogLevel, set_up
+
+    set_up(LogFormat.TEXT, LogLevel.WARNING)
+    for noisy in ("mcp", "uvicorn"):  # they say with a traceback what hosts are told
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    try:
+        run_program(serving, loop_factory=fast_loop())
+    except (MewError, ValueError) as error:
+        raise Failed(str(error)) from error

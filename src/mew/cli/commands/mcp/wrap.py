@@ -1,0 +1,198 @@
+"""`mew wrap`: an approval layer in front of one MCP server, in one line."""
+
+import logging
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mew.cli.errors import told
+from mew.cli.event_loop import fast_loop
+from mew.cli.locate.journal import Failed
+from mew.protocol.visible import visible
+
+from .host_options import Expire, HttpAddress, Wait, read_address
+
+if TYPE_CHECKING:
+    from mew.mcp_bridge.server.settings import Command, Endpoint
+    from mew.mcp_bridge.wrap.settings import Wrapped, Wrapping
+
+__all__ = ["wrap"]
+
+_LINE_CHARS_MAX: Final = 2_000
+_DIED: Final = 1
+_WRONG: Final = 2
+
+
+def wrap(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND…",
+            help="What starts the server, after --; or the URL of one.",
+            show_default=False,
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow", metavar="PATTERN", help="Tools to call without asking, like 'read_*'. Repeatable."
+        ),
+    ] = None,
+    allow_resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-resource", metavar="PATTERN", help="The same for resources, by URI: 'file:///data/**'."
+        ),
+    ] = None,
+    allow_prompt: Annotated[
+        list[str] | None,
+        typer.Option("--allow-prompt", metavar="PATTERN", help="The same for prompts."),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="For a server at a URL; ${VARIABLE} in it is taken from the environment. Repeatable.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What to call the server; else told from its command.")
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", "-p", min=0, max=65_535, help="Where the gateway listens; 0 for any free port."
+        ),
+    ] = 0,
+    http: HttpAddress = None,
+    wait: Wait = 50.0,
+    expire: Expire = 3_600.0,
+    *,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
+    ] = False,
+    unconfined: Annotated[
+        bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
+    ] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", hidden=True)] = False,  # for 'mew mcp uninstall'
+) -> None:
+    """Be another MCP server with an approval layer in front: what is not allowed waits for your word.
+
+    Example: mew wrap --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem /data
+    """
+    # Here, so that other commands start without them.
+    from mew.gateway.logs import LogFormat, LogLevel, set_up
+    from mew.mcp_bridge.wrap.server_name import command_digest, name_of, participant_name
+    from mew.mcp_bridge.wrap.settings import Allowed, Wrapping
+
+    set_up(LogFormat.TEXT, LogLevel.WARNING)
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it says with a traceback what hosts are told
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it names what may be secret
+    with told("mew wrap"):
+        words = command or []
+        if not words:
+            raise Failed(
+                "what is to be wrapped? give the command after --, as in: mew wrap -- mcp-server-time"
+            )
+        if name is not None and participant_name(name) != name:
+            raise Failed(f"--name: {name!r} will not do; {participant_name(name)!r} would")
+        _run(
+            Wrapping(
+                name=name or name_of(words),
+                command=None if name else command_digest(words),
+                allowed=Allowed(
+                    tools=_patterns("--allow", allow),
+                    resources=_patterns("--allow-resource", allow_resource),
+                    prompts=_patterns("--allow-prompt", allow_prompt),
+                ),
+                port=port,
+                ephemeral=ephemeral,
+                http=None if http is None else read_address(http),
+                server=_server(words, header or [], unconfined=unconfined),
+                wait_s=wait,
+                open_s=expire,
+            )
+        )
+
+
+def _run(wrapping: "Wrapping") -> None:
+    from mew.client.errors import MewError
+    from mew.client.serving.program import run_program
+    from mew.gateway.config_node import ConfigError
+    from mew.mcp_bridge.server.errors import ServerUnavailable
+    from mew.mcp_bridge.wrap.taking import NoPlace
+    from mew.mcp_bridge.wrap.wrap import wrap as run
+
+    def pass_on(line: str) -> None:
+        typer.echo(f"{wrapping.name} | {line}", err=True)
+
+    try:
+        run_program(
+            lambda: run(wrapping, os.environ, lambda where: _say(where, wrapping), pass_on),
+            loop_factory=fast_loop(),
+        )
+    except ServerUnavailable as error:
+        _tell(f"{wrapping.name}: {error}")
+        raise typer.Exit(_DIED if error.worked else _WRONG) from None
+    except (NoPlace, ConfigError, MewError, OSError, ValueError) as error:
+        raise Failed(str(error)) from error
+
+
+def _say(where: "Wrapped", wrapping: "Wrapping") -> None:
+    """How to go on, where the host shows it or keeps it in its log."""
+    from mew.mcp_bridge.server.settings import Command
+
+    from .server_options import UNPROTECTED
+
+    if isinstance(wrapping.server, Command) and not wrapping.server.hidden:
+        _tell(f"warning: {UNPROTECTED}")
+    _tell(f"{wrapping.name!r} is in a space of its own, at {where.gateway}")
+    if where.hosts is None and sys.stdin.isatty():
+        _tell("this is for an MCP host to start ('mew mcp install' has it do so); Ctrl-D ends it")
+    if where.hosts is not None:
+        _tell(f"hosts connect to {where.hosts} with the secret in {where.secret} as their bearer")
+    _tell(f"{_without_asking(wrapping)} wait for you; in another terminal:")
+    _tell(f"  mew proposals --wrapped {where.name}    mew approve ID    mew reject ID")
+    if not wrapping.ephemeral:
+        _tell(f"what happened is kept: mew audit list --config {shlex.quote(str(where.file))}")
+
+
+def _without_asking(wrapping: "Wrapping") -> str:
+    allowed = wrapping.allowed
+    patterns = dict.fromkeys([*allowed.tools, *allowed.resources, *allowed.prompts])
+    return f"calls other than {', '.join(patterns)}" if patterns else "all calls"
+
+
+def _server(words: list[str], headers: list[str], *, unconfined: bool) -> "Command | Endpoint":
+    """Started as the host would start it, with the environment it gave us, but without sight of our state."""
+    from mew.mcp_bridge.server.settings import is_ours
+
+    from .server_options import confine, read_server
+
+    is_url = len(words) == 1 and words[0].startswith(("http://", "https://"))
+    passed = [] if is_url else [name for name in os.environ if not is_ours(name)]
+    server = read_server(words, env=passed, cwd=None, headers=headers, environ=os.environ)
+    if unconfined:
+        return server
+    return confine(server, token=None, environ=os.environ, here=Path.cwd())
+
+
+def _patterns(option: str, written: list[str] | None) -> list[str]:
+    from mew.protocol.capability import Capability
+    from mew.protocol.errors import InvalidCapability
+
+    for pattern in written or ():
+        try:
+            Capability.parse({"kind": "mcp/request", "payload": {"name": pattern}})
+        except InvalidCapability as error:
+            raise Failed(f"{option}: {str(error).removeprefix('payload.name ')}") from error
+    return written or []
+
+
+def _tell(line: str) -> None:
+    typer.echo(f"mew wrap: {visible(line, _LINE_CHARS_MAX)}", err=True)

@@ -1,0 +1,36 @@
+"""`mew page`: a link to the page of the space."""
+
+import asyncio
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from mew.cli.http import secret
+from mew.cli.page_link import page_link
+from mew.cli.render.text import note, say, say_json
+from mew.cli.session import Place, everyday
+
+__all__ = ["page"]
+
+
+@everyday
+def page(
+    place: Place,
+    *,
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser, too.")] = False,
+) -> None:
+    """Show a link that signs you in on the page of the space, in a browser; it works once, for ten minutes.
+
+    Who opens it is you there, for thirty days or until your token is another: give it to nobody else.
+
+    Example: mew page --open
+    """
+    door = place.door
+    link = asyncio.run(page_link(door.url, door.space, secret(door)))
+    if place.json:
+        say_json({"url": link})
+    else:
+        say(link)
+    if open_it and not webbrowser.open(link):
+        note("no browser was found here; open the link yourself")

@@ -1,0 +1,1 @@
+"""`mew replay`: play a recorded space again."""

@@ -1,0 +1,1 @@
+"""Decide: `mew proposals`, `approve`, `reject`, `questions`, `answer`, `rules` and `why`."""

@@ -1,0 +1,257 @@
+"""`mew proposals`, `mew approve`, `mew reject`: what waits for a decision, and the decision."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from mew.cli.arguments import ArgumentsOption
+from mew.cli.locate.journal import Failed
+from mew.cli.locate.state_folder import find_folder
+from mew.cli.prompt import has_terminal
+from mew.cli.render.ids import short
+from mew.cli.render.proposal import ended, shown_in_full, shown_line, shown_open
+from mew.cli.render.text import note, say, say_json, shown_value
+from mew.cli.session import Place, everyday
+from mew.client.client import Client
+from mew.proposals.record import ProposalRecord, ProposalStatus
+
+from .decide import APPROVED_S, Wanted, approved, rejected, rejected_all_left
+from .desk import Desk
+
+__all__ = ["approve", "proposals", "reject"]
+
+ProposalId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The proposal: its id, or at least 3 characters of either end of it."),
+]
+
+
+@everyday
+def proposals(
+    place: Place,
+    which: Annotated[str | None, typer.Argument(metavar="[ID]", help="One of them, with all of it.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, max=1_000, help="How many that were decided.")
+    ] = 5,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on, and show each that comes and is decided.")
+    ] = False,
+) -> None:
+    """What is proposed and waits for a decision, and what was decided last.
+
+    Examples:
+      mew proposals
+      mew proposals --watch
+    """
+    if which is not None:
+        place.run(lambda me: _one(me, which, as_json=place.json))
+    else:
+        place.run(lambda me: _listed(me, limit, as_json=place.json, watch=watch))
+
+
+@everyday
+def approve(
+    place: Place,
+    proposal: ProposalId,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Run it with this argument instead; may be repeated."
+        ),
+    ] = None,
+    arguments: ArgumentsOption = None,
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="NAME", help="Who is to do it, where it does not say.")
+    ] = None,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer.")
+    ] = APPROVED_S,
+    always: Annotated[
+        int | None,
+        typer.Option(
+            "--always",
+            min=0,
+            metavar="N",
+            help="And do not ask again for such calls: rule N of those offered, 1 for this exact call; 0 to choose.",
+        ),
+    ] = None,
+    *,
+    edit: Annotated[
+        bool, typer.Option("--edit", "-e", help="Change the arguments in $EDITOR before it runs.")
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do not ask; only where the space.yaml allows unattended approvals."
+        ),
+    ] = False,
+) -> None:
+    """Carry a proposal out, as it is or with other arguments; shows what will run, and asks at the terminal.
+
+    Examples (the id is one that 'mew proposals' shows):
+      mew approve 3f2a91c0
+      mew approve 3f2a91c0 --set path=notes.txt
+      mew approve 3f2a91c0 --edit
+      mew approve 3f2a91c0 --always 0
+    """
+    if yes and always is not None:
+        raise Failed("--always is a person's decision: leave --yes out")
+    if yes:
+        _check_unattended(place)
+    elif not has_terminal():
+        raise Failed(
+            "cannot ask for confirmation: there is no terminal; decide on the page ('mew page'), or let --yes"
+            " approve without a person by 'approvals: {unattended: true}' in the space.yaml"
+        )
+    wanted = Wanted(
+        changes=changes or (),
+        arguments=arguments,
+        target=target,
+        timeout_s=timeout_s,
+        edit=edit,
+        yes=yes,
+        always=always,
+    )
+    done = place.run(lambda me: approved(me, proposal, wanted))
+    if place.json:
+        say_json({"proposal": done.id, "edited": done.edited, "value": done.value})
+    else:
+        say(shown_value(done.value))
+
+
+def _check_unattended(place: Place) -> None:
+    """
+    Raises:
+        Failed: no space.yaml allows --yes.
+    """
+    flags = place.flags
+    folder = find_folder(flags.config, flags.wrapped)
+    if folder is None:
+        raise Failed(
+            "--yes approves without a person: name with --config a space.yaml that has"
+            " 'approvals: {unattended: true}'"
+        )
+    if not folder.config.spaces[folder.space(place.door.space)].unattended_approvals:
+        raise Failed(
+            f"--yes approves without a person, and {folder.file} does not allow that: set"
+            " 'approvals: {unattended: true}' there, or leave --yes out and confirm at the terminal"
+        )
+
+
+@everyday
+def reject(
+    place: Place,
+    proposal: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="The proposal: its id, or at least 3 characters of either end of it."
+        ),
+    ] = None,
+    reason: Annotated[
+        str,
+        typer.Option(
+            "--reason",
+            "-r",
+            metavar="WORD",
+            help="In a word: disagree, inappropriate, unsafe, busy, incapable, policy, invalid, or any other.",
+        ),
+    ] = "disagree",
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="In words, for the proposer and the audit record.")
+    ] = None,
+    *,
+    left: Annotated[
+        bool, typer.Option("--left", help="Reject every open proposal whose proposer has left.")
+    ] = False,
+) -> None:
+    """Say no to a proposal. Others can still approve it unless the proposer gives up.
+
+    A proposer that has left can neither give up nor use a result: --left clears what it left behind from your list.
+
+    Examples (the id is one that 'mew proposals' shows):
+      mew reject 3f2a91c0 -r unsafe -m "Not in the home folder, please."
+      mew reject --left
+    """
+    if left is (proposal is not None):
+        raise Failed("Name one proposal, or use --left for all whose proposer has left.")
+    if proposal is None:
+        records = place.run(lambda me: rejected_all_left(me, reason, message))
+    else:
+        records = [place.run(lambda me: rejected(me, proposal, reason, message))]
+    if place.json:
+        now = datetime.now(UTC)
+        told = [record.as_dict(now) for record in records]
+        say_json(told if left else told[0])
+    else:
+        say("\n".join(f"rejected {short(record.id)}" for record in records) or "no proposer has left")
+
+
+async def _one(me: Client, which: str, *, as_json: bool) -> None:
+    desk = await Desk.open(me, about=which)
+    await desk.look_at_tools([desk.find(which)])
+    record, now = desk.find(which), datetime.now(UTC)
+    if as_json:
+        say_json(record.as_dict(now))
+        return
+    say(shown_open(record, now, desk.hindrance(record)))
+    for line in shown_in_full(record, record.arguments):
+        say(line)
+    say(f"  id {record.id}, it is {ended(record, now).plain}")
+
+
+async def _listed(me: Client, limit: int, *, as_json: bool, watch: bool) -> None:
+    coming = me.envelopes("mcp/*")
+    desk = await Desk.open(me)
+    await desk.look_at_tools(desk.waiting())
+    waiting = desk.waiting()
+    others = [record for record in desk.book if record not in waiting]
+    decided = others[-limit:] if limit else []
+    if as_json and not watch:
+        now = datetime.now(UTC)
+        say_json([record.as_dict(now) for record in (*waiting, *reversed(decided))])
+        return
+    _show(desk, waiting, decided, as_json=as_json)
+    if not watch:
+        return
+    if not waiting:
+        note("waiting for proposals, Ctrl-C ends it")
+    told = {record.id: _state(record) for record in desk.book}
+    async with coming:
+        async for _ in coming:
+            for record in desk.book:
+                if told.get(record.id) != _state(record):
+                    await desk.look_at_tools([record] if record.is_open(datetime.now(UTC)) else [])
+                    told[record.id] = _state(desk.book[record.id])
+                    _show_change(desk, desk.book[record.id], as_json=as_json)
+
+
+def _state(record: ProposalRecord) -> tuple[ProposalStatus, int]:
+    return record.status(datetime.now(UTC)), len(record.rejections)
+
+
+def _show(desk: Desk, waiting: list[ProposalRecord], decided: list[ProposalRecord], *, as_json: bool) -> None:
+    now = datetime.now(UTC)
+    if as_json:
+        for record in waiting:
+            say_json(record.as_dict(now))
+        return
+    for record in waiting:
+        say(shown_open(record, now, desk.hindrance(record)))
+        say()
+    if not waiting:
+        say("nothing waits for a decision")
+    for record in reversed(decided):
+        say(shown_line(record, now))
+
+
+def _show_change(desk: Desk, record: ProposalRecord, *, as_json: bool) -> None:
+    now = datetime.now(UTC)
+    if as_json:
+        say_json(record.as_dict(now))
+    elif record.is_open(now) and not record.rejections:
+        say()
+        say(shown_open(record, now, desk.hindrance(record)))
+    else:
+        say(shown_line(record, now))

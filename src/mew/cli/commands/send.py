@@ -1,0 +1,127 @@
+"""`mew send`: any envelope, and chat in short."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from mew.cli.arguments import read_object, read_pairs, read_text
+from mew.cli.locate.journal import Failed
+from mew.cli.render.ids import short
+from mew.cli.render.text import note, say, say_json
+from mew.cli.session import Place, everyday
+from mew.client.client import Client
+from mew.client.errors import Unanswered
+from mew.protocol.codec import encode
+from mew.protocol.envelope import Envelope
+from mew.protocol.json import decode_json
+from mew.protocol.kinds import PAYLOADS, Kind
+from mew.protocol.visible import named
+
+__all__ = ["send"]
+
+_MESSAGES: Final = frozenset({Kind.REASONING_START, Kind.REASONING_THOUGHT, Kind.REASONING_CONCLUSION})
+_SEND_S: Final = 30.0
+
+
+@everyday
+def send(
+    place: Place,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="chat, or any other kind.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT|KEY=VALUE]...",
+            help="Of a chat or a thought, the text, or - for stdin; else the fields of the payload.",
+            show_default=False,
+        ),
+    ] = None,
+    to: Annotated[
+        list[str] | None, typer.Option("--to", metavar="NAME", help="Whom it is for; may be repeated.")
+    ] = None,
+    payload: Annotated[
+        str | None,
+        typer.Option("--payload", metavar="JSON", help="The payload, as @file, or - for stdin."),
+    ] = None,
+    about: Annotated[
+        list[str] | None,
+        typer.Option("--about", metavar="ID", help="The envelope it refers to; may be repeated."),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="ID", help="The train of thought it belongs to.")
+    ] = None,
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The text of a chat is Markdown.")] = False,
+) -> None:
+    """Send an envelope, and show its id once everyone is shown it.
+
+    Examples:
+      mew send chat "Shall we?" --to agent
+      git diff | mew send chat -
+    """
+    content = contents(kind, words or [], payload, "markdown" if markdown else "plain")
+
+    async def core(me: Client) -> Envelope:
+        for who in to or ():
+            if who not in me.participants:
+                note(f"{named(who)} is not here now")
+        return await sent_to(me, kind, content, to or (), about or (), context)
+
+    sent = place.run(core)
+    if place.json:
+        say_json(decode_json(encode(sent)))
+    else:
+        say(f"sent {short(sent.id)}")
+
+
+def contents(
+    kind: str, words: Sequence[str], payload: str | None, format: Literal["plain", "markdown"]
+) -> dict[str, Any]:
+    """The payload that was typed.
+
+    Raises:
+        Failed: nothing was, or both words and a payload, or words that are not fields.
+    """
+    if payload is not None and words:
+        raise Failed("the payload is given by words and by --payload: give one of them")
+    if payload is not None:
+        return read_object("--payload", payload)
+    if kind == Kind.CHAT:
+        return {"text": _text(words, "the text of a chat"), "format": format}
+    if kind in _MESSAGES:
+        return {"message": _text(words, "what is thought")}
+    if kind not in PAYLOADS and "/" not in kind:
+        raise Failed(f"{kind!r} is no kind; to say something, write: mew send chat 'TEXT'")
+    return read_pairs(words)
+
+
+async def sent_to(
+    me: Client,
+    kind: str,
+    content: dict[str, Any],
+    to: Sequence[str] = (),
+    about: Sequence[str] = (),
+    context: str | None = None,
+) -> Envelope:
+    """The envelope, once it was accepted.
+
+    Raises:
+        MewError: as `Client.send`.
+        Failed: the kind or an id is none.
+        Unanswered: the gateway does not take it now.
+    """
+    try:
+        async with asyncio.timeout(_SEND_S):
+            return await me.send(kind, content, to=to, correlation_id=about, context=context)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    except TimeoutError:
+        why = "you are paused" if me.paused else "there is no connection"
+        raise Unanswered(f"not sent within {_SEND_S:g} s: {why}") from None
+
+
+def _text(words: Sequence[str], what: str) -> str:
+    if not words:
+        raise Failed(f"{what} is missing")
+    return read_text("stdin", "-") if list(words) == ["-"] else " ".join(words)

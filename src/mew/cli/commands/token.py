@@ -1,0 +1,185 @@
+"""`mew token`: whose tokens there are beside a space.yaml and where, one of them, or a new one in its place."""
+
+import json
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+from rich.table import Column
+from rich.text import Text
+
+from mew.cli.files import whole_file
+from mew.cli.locate.gateway import NearConfig
+from mew.cli.locate.journal import Failed, SpaceName
+from mew.cli.locate.space_file import Folder
+from mew.cli.locate.state_folder import folder_of
+from mew.cli.render.table import console, name, put, table
+from mew.cli.render.text import note, say, say_json
+from mew.cli.session import said_plainly
+from mew.gateway.beacon import whereabouts
+from mew.gateway.settings import state_dir
+from mew.gateway.tokens import token_path, token_variable
+from mew.protocol.envelope import ParticipantId
+from mew.protocol.visible import named
+
+__all__ = ["token"]
+
+token = typer.Typer(
+    help=(
+        "Whose tokens there are beside the space.yaml, and where; show one, or make a new one.\n\n"
+        "Examples:\n  mew token\n  mew token show agent"
+    ),
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
+Whose = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
+_BYTES: Final = 32
+_BYTES_MAX: Final = 16_384
+
+
+class Kept(NamedTuple):
+    """A token of somebody's, and where it is: a file, the space.yaml, or the environment."""
+
+    space: str
+    who: str
+    where: str
+    file: Path | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"space": self.space, "participant": self.who, "where": self.where}
+
+
+@token.callback(invoke_without_command=True)
+def token_list(
+    context: typer.Context,
+    config: NearConfig = None,
+    space: SpaceName = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    with said_plainly("mew token"):
+        found = list(_kept(config, space))
+        if as_json:
+            say_json([one.as_dict() for one in found])
+            return
+        out = console()
+        rows = table(
+            out, Column("who", no_wrap=True), Column("space", no_wrap=True), Column("token", overflow="fold")
+        )
+        for one in found:
+            rows.add_row(name(one.who), Text(named(one.space)), Text(one.where))
+        put(out, rows)
+
+
+@token.command("show")
+def token_show(
+    whose: Whose, config: NearConfig = None, space: SpaceName = None, *, as_json: AsJson = False
+) -> None:
+    """Print somebody's token, to hand it to a program.
+
+    Example: MEW_TOKEN=$(mew token show agent) python agent.py
+    """
+    with said_plainly("mew token show"):
+        folder = folder_of(config)
+        where = folder.space(space)
+        held = folder.token(where, whose)
+        if held is None:
+            raise Failed(folder.why_no_token(where, whose))
+        text = _read(held) if isinstance(held, Path) else held
+        if as_json:
+            say_json({"participant": whose, "token": text})
+        else:
+            typer.echo(text)
+
+
+@token.command("new")
+def token_new(
+    whose: Whose, config: NearConfig = None, space: SpaceName = None, *, as_json: AsJson = False
+) -> None:
+    """Make somebody a new token in place of that in their file, and tell the gateway if it runs here.
+
+    Example: mew token new agent
+    """
+    with said_plainly("mew token new"):
+        folder = folder_of(config)
+        where = folder.space(space)
+        member = next(
+            (one for one in folder.config.spaces[where].participants.values() if one.id == whose), None
+        )
+        if member is None:
+            raise Failed(folder.why_no_token(where, whose))
+        path = token_path(folder.config, where, whose)
+        _prepare(path)
+        with whole_file(path, force=True) as file:
+            file.write(f"{secrets.token_urlsafe(_BYTES)}\n".encode())
+        told = _tell_gateway(folder.file)
+        _remark(path, [one.where for one in _of(folder, where, whose) if one.file is None], told=told)
+        if as_json:
+            say_json({"participant": whose, "file": str(path), "gateway_told": told})
+        else:
+            say(f"{named(whose)} has a new token in {path}")
+
+
+def _remark(path: Path, others: list[str], *, told: bool) -> None:
+    if others:
+        note(f"still valid beside it: the token in {' and that in '.join(others)}")
+    if told:
+        note("the gateway has been told; who is connected with the old one stays until they connect again")
+    else:
+        note("no gateway runs here now; one elsewhere takes it after SIGHUP or a restart")
+
+
+def _kept(config: Path | None, space: str | None) -> Iterator[Kept]:
+    folder = folder_of(config)
+    for one in (
+        folder.config.spaces.values() if space is None else [folder.config.spaces[folder.space(space)]]
+    ):
+        for who in one.participants:
+            found = _of(folder, one.id, who)
+            yield from found or [Kept(one.id, who, "none yet: the gateway makes it when it starts")]
+
+
+def _of(folder: Folder, space: str, who: str) -> list[Kept]:
+    member = folder.config.spaces[space].participants[ParticipantId(who)]
+    path = token_path(folder.config, space, who)
+    found = [Kept(space, who, str(path), path)] if path.is_file() else []
+    if member.tokens:
+        found.append(Kept(space, who, str(folder.file)))
+    if folder.environ.get(token_variable(who), "").strip():
+        found.append(Kept(space, who, f"${token_variable(who)}"))
+    return found
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_bytes()[:_BYTES_MAX].decode("ascii").strip()
+    except OSError as error:
+        raise Failed(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise Failed(f"{file}: expected a token of printable ASCII, is not one") from None
+
+
+def _prepare(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failed(f"{path.parent}: {error.strerror}") from error
+
+
+def _tell_gateway(file: Path) -> bool:
+    """Have the gateway of this file read its tokens again, if it runs on this machine."""
+    if whereabouts(file) is None or not hasattr(signal, "SIGHUP"):
+        return False
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        written = json.loads((state_dir(file) / "gateway.json").read_bytes()[:_BYTES_MAX])
+        os.kill(int(written["pid"]), signal.SIGHUP)
+        return True
+    return False

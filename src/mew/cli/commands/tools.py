@@ -1,0 +1,234 @@
+"""`mew tools`, `mew call`, `mew propose`: what others offer, and having it done."""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Annotated, Any, Final
+
+import typer
+
+from mew.cli.arguments import ArgumentsOption, Pairs, read_pairs
+from mew.cli.elicitation import answering
+from mew.cli.locate.journal import Failed
+from mew.cli.render.ids import short
+from mew.cli.render.text import note, say, say_json, shown_value
+from mew.cli.session import Place, everyday
+from mew.client.client import Client
+from mew.client.errors import MewError, Unanswered
+from mew.client.mcp.requests import operation
+from mew.client.mcp.validation import InvalidArguments, check_call
+from mew.client.proposals.outcomes import Fulfilled
+from mew.client.proposals.stages import Stage
+from mew.proposals.catalogue import Tool
+from mew.protocol.kinds import Kind
+from mew.protocol.visible import named
+
+from .tool_list import shown_offers
+
+__all__ = ["arguments_for", "call", "offered", "propose", "tools"]
+
+Name = Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Who offers it.")]
+ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer."),
+]
+Why = Annotated[
+    str | None,
+    typer.Option("--why", metavar="TEXT", help="What it is for, where it is proposed: reviewers see it."),
+]
+ExpireOption = Annotated[
+    float | None,
+    typer.Option(
+        "--expire", min=1, max=2_592_000, metavar="SECONDS", help="After that, nobody can approve it."
+    ),
+]
+_PATIENCE_S: Final = 300.0  # with people, who are to decide or to answer
+
+
+@everyday
+def tools(
+    place: Place,
+    participant: Annotated[
+        str | None, typer.Argument(metavar="[PARTICIPANT]", help="Whose; else everyone's who is here.")
+    ] = None,
+) -> None:
+    """The tools that participants offer, and how to call them.
+
+    Examples:
+      mew tools
+      mew tools files --json
+    """
+    found = place.run(lambda me: offered(me, participant))
+    if place.json:
+        say_json(
+            {name: [tool.as_mcp() for tool in listed] for name, listed in found.items() if listed is not None}
+        )
+        return
+    for line in shown_offers(found):
+        say(line)
+
+
+@everyday
+def call(
+    place: Place,
+    participant: Name,
+    tool: ToolName,
+    pairs: Pairs = None,
+    arguments: ArgumentsOption = None,
+    timeout_s: Timeout = None,
+    why: Why = None,
+    expire: ExpireOption = None,
+    *,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The text exactly as it came, to redirect into a file.")
+    ] = False,
+) -> None:
+    """Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.
+
+    Examples:
+      mew call files read_text_file path=notes.txt
+      mew call files write_file path=log.txt content=@/etc/hostname
+    """
+    if raw and sys.stdout.isatty():
+        raise Failed("--raw may send commands to a terminal; redirect it, or leave it out")
+
+    async def core(me: Client) -> Any:
+        given = await arguments_for(me, participant, tool, pairs or [], arguments)
+        async with answering(me):
+            return await me.call(
+                participant,
+                tool,
+                given,
+                timeout_s=timeout_s or expire or _PATIENCE_S,
+                on_progress=_progress,
+                on_stage=_tell,
+                why=why,
+                expires_in=expire,
+            )
+
+    value = place.run(core)
+    if place.json:
+        say_json(value)
+    elif raw and isinstance(value, str):
+        sys.stdout.buffer.write(value.encode("utf-8", "surrogatepass"))
+    else:
+        say(shown_value(value))
+
+
+@everyday
+def propose(
+    place: Place,
+    participant: Name,
+    tool: ToolName,
+    pairs: Pairs = None,
+    arguments: ArgumentsOption = None,
+    timeout_s: Timeout = None,
+    why: Why = None,
+    expire: ExpireOption = None,
+    *,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Propose it and go: it waits until somebody decides.")
+    ] = False,
+) -> None:
+    """Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.
+
+    Examples:
+      mew propose files write_file path=notes.txt content="Hello"
+      mew propose files delete_file path=old-notes.txt --no-wait
+    """
+
+    async def core(me: Client) -> tuple[str, Any]:
+        given = await arguments_for(me, participant, tool, pairs or [], arguments)
+        if no_wait:
+            payload = operation("tools/call", {"name": tool, "arguments": given})
+            if why is not None:
+                payload["why"] = why
+            if expire is not None:
+                payload["expires_at"] = (datetime.now(UTC) + timedelta(seconds=expire)).isoformat()
+            return (await me.send(Kind.MCP_PROPOSAL, payload, to=participant)).id, None
+        proposal = await me.propose_call(
+            participant,
+            tool,
+            given,
+            timeout_s=timeout_s or expire or _PATIENCE_S,
+            on_stage=_tell,
+            why=why,
+            expires_in=expire,
+        )
+        return proposal.id, await proposal.value()
+
+    proposal_id, value = place.run(core)
+    if place.json:
+        say_json({"proposal": proposal_id} if no_wait else {"proposal": proposal_id, "value": value})
+    elif no_wait:
+        say(f"proposed {short(proposal_id)}")
+    else:
+        say(shown_value(value))
+
+
+async def offered(me: Client, participant: str | None) -> Mapping[str, Sequence[Tool] | None]:
+    """The tools of one participant, or of everyone who is here; None for those who do not answer.
+
+    Raises:
+        MewError: the one who is named does not say.
+    """
+    if participant is not None:
+        return {participant: await me.tools(participant)}
+    listing = operation("tools/list", {})
+    others = [who for who in me.participants if who != me.id]
+    found: dict[str, Sequence[Tool] | None] = dict.fromkeys(others)
+
+    async def look(who: str) -> None:
+        with suppress(MewError):
+            found[who] = await me.tools(who)
+
+    async with asyncio.TaskGroup() as tasks:
+        for who in others:
+            if me.can_send(Kind.MCP_REQUEST, listing, to=who):
+                tasks.create_task(look(who))
+    return found
+
+
+async def arguments_for(
+    me: Client, participant: str, tool: str, pairs: list[str], whole: str | None
+) -> dict[str, Any]:
+    """As typed, read by the schema of the tool where it can be seen.
+
+    Raises:
+        Failed: they are not arguments, or not what the tool takes; there is no such tool.
+    """
+    if participant not in me.participants:
+        note(f"{named(participant)} is not here; waiting a moment for it")
+    if not me.can_send(Kind.MCP_REQUEST, operation("tools/list", {}), to=participant):
+        return read_pairs(pairs, whole)
+    try:
+        listed = await me.tools(participant)
+    except Unanswered:
+        return read_pairs(pairs, whole)
+    schema = next((one.input_schema for one in listed if one.name == tool), None)
+    if tool not in {one.name for one in listed}:
+        nearest = get_close_matches(tool, [one.name for one in listed], 1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"'mew tools {participant}' lists those it has"
+        raise Failed(f"{named(participant)} has no tool {tool!r}; {hint}")
+    given = read_pairs(pairs, whole, schema)
+    try:
+        check_call(given, schema)
+    except InvalidArguments as error:
+        raise Failed(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
+    return given
+
+
+def _tell(stage: Stage) -> None:
+    """Where it failed, that is said at the end."""
+    if stage.outcome is None or isinstance(stage.outcome, Fulfilled):
+        note(f"{short(stage.proposal_id)}: {stage}")
+
+
+def _progress(done: float, total: float | None, message: str | None) -> None:
+    if sys.stderr.isatty():
+        of = "" if total is None else f" of {total:g}"
+        note(f"{done:g}{of}{'' if message is None else f': {message}'}")

@@ -1,0 +1,1 @@
+"""Find what a command works on: the gateway and the token, the space.yaml, the journal, an id."""

@@ -1,0 +1,1 @@
+"""Print what people read and what programs parse. Nothing that participants wrote acts on a terminal."""
