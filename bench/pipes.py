@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 import uvloop
 
 from bench.candidates import floor
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 
 __all__ = ["WAYS", "Counted", "Listening", "Shape", "opened"]

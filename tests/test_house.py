@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import mew
-from mew.gateway.problems import STATUS
+from mew.gateway.http.problems import STATUS
 from mew.protocol.errors import CloseCode, Refusal
 from mew.protocol.kinds import PAYLOADS
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 
 pytest.importorskip("mew._speedups", reason="in Python alone the walk has the twins of what is compiled too")
@@ -23,7 +23,9 @@ SOURCE = ROOT / "src" / "mew"
 CALLS_MAX = 30
 FILES_MAX = 12
 MEMBERS = ("ann", "bob", "cid")
-BEHIND = {("journal/high_water.py", "HighWaterMarks.write")}  # by a timer, for all that was committed since
+BEHIND = {
+    ("journal/files/high_water.py", "HighWaterMarks.write")
+}  # by a timer, for all that was committed since
 UPGRADE = (
     "GET /ws?space=demo HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {}\r\n\r\n"

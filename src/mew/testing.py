@@ -25,12 +25,12 @@ from mew.client.serving.participant import Participant
 from mew.client.wire.connection import Connection
 from mew.client.wire.memory import MemoryLink, MemoryTransport
 from mew.client.wire.transport import PastPage
+from mew.gateway.config.settings import Limits
+from mew.gateway.http.schemas import EnvelopesQuery, InvalidQuery, read_query
 from mew.gateway.room.outbox import Outbox
 from mew.gateway.room.rate_limit import ByteBudget, RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.turns import Turns, TurnTaker
-from mew.gateway.settings import Limits
-from mew.gateway.shapes import EnvelopesQuery, InvalidQuery, read_query
 from mew.journal.memory import MemoryStorage
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId

@@ -11,18 +11,18 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.space.table import EPOCH, Table, capabilities, envelope_of
 
-from mew.audit.checkpoints import Signer, append, read
-from mew.audit.export import Wanted, as_json_lines, select
-from mew.audit.facts import Fact
-from mew.audit.index import Index, catch_up
-from mew.journal.database import FILE, Database
-from mew.journal.files import space_folder
-from mew.journal.high_water import MARKS_FILE
-from mew.journal.locator import open_index
+from mew.audit.proof.checkpoints import Signer, append, read
+from mew.audit.proof.export import Wanted, as_json_lines, select
+from mew.audit.record.facts import Fact
+from mew.audit.record.index import Index, catch_up
+from mew.journal.files.database import FILE, Database
+from mew.journal.files.folder import space_folder
+from mew.journal.files.high_water import MARKS_FILE
+from mew.journal.files.locator import open_index
+from mew.journal.files.snapshots import Snapshot, Snapshots
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import JournalReader
 from mew.journal.record import Link, Record, Row, first_link, microseconds, pack, unpack
-from mew.journal.snapshots import Snapshot, Snapshots
 from mew.journal.sqlite import SqliteStorage
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.envelopes import Envelopes

@@ -8,7 +8,7 @@ import msgspec
 from tests.audit.kept import JudgedTable, keep, record_of
 from tests.space.table import EPOCH, capabilities
 
-from mew.audit.facts import Fact, facts_of
+from mew.audit.record.facts import Fact, facts_of
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.space import Configured, Decision, Rules, Violated

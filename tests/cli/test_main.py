@@ -15,7 +15,7 @@ from mew.cli.exit_codes import Exit
 from mew.cli.hint import hint
 from mew.cli.main import app, main
 from mew.cli.registry import COMMANDS, Listed
-from mew.gateway.beacon import announced
+from mew.gateway.address_file import announced
 
 Run = Callable[..., tuple[int, str, str]]
 MEW = [sys.executable, "-m", "mew"]

@@ -14,7 +14,7 @@ from mew.cli.locate.journal import Failed
 from mew.cli.main import app
 from mew.cli.page_link import page_link
 from mew.client.errors import ConnectError
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 
 SPACES = """

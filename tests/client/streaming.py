@@ -9,7 +9,7 @@ from mew.client.streams.stream import Stream
 from mew.client.streams.streams import Streams
 from mew.client.wire.awaiting import awaiting
 from mew.client.wire.connection import Connection
-from mew.gateway.settings import Limits
+from mew.gateway.config.settings import Limits
 from mew.protocol.envelope import Envelope
 from mew.testing import Space
 

@@ -13,9 +13,9 @@ from aiohttp import web
 import mew
 from mew.client import history as client_history
 from mew.client.wire import past, websocket
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
+from mew.gateway.config.settings import Limits
 from mew.gateway.server import Gateway
-from mew.gateway.settings import Limits
 from mew.protocol.json import encode_json
 from mew.testing import Space
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mew.gateway.auth import Throttle
+from mew.gateway.auth.authenticator import Throttle
 
 
 @pytest.fixture(autouse=True)

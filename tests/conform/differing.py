@@ -12,14 +12,14 @@ from aiohttp import web
 from msgspec import Raw
 from msgspec.structs import replace as struct_replace
 
-from mew.gateway.guard import Denied
+from mew.gateway.auth.guard import Denied
 from mew.gateway.history.recent import History
 from mew.gateway.room.outbox import Outboxes
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.streams import FrameRelay
-from mew.gateway.websocket.door import SUBPROTOCOL, SocketDoor
+from mew.gateway.websocket.endpoint import SUBPROTOCOL, SocketDoor
 from mew.gateway.websocket.wire import Upgrade, Wire
 from mew.journal.port import Delivered
 from mew.protocol.codec import encode, fields_in

@@ -7,15 +7,15 @@ from typing import Any, Final, NamedTuple
 from mew.conform.cast import DOOMED, TWIN, Cast, Join
 from mew.conform.checking import all_checks
 from mew.conform.notation import Notation
-from mew.gateway import shapes
+from mew.gateway.http import schemas as shapes
 from mew.gateway.room import replies
 from mew.gateway.room.outbox import Outboxes
 from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.streams import FrameRelay
-from mew.gateway.websocket import door
+from mew.gateway.websocket import endpoint as door
 from mew.gateway.websocket.connection import Connection
-from mew.gateway.websocket.door import SocketDoor
+from mew.gateway.websocket.endpoint import SocketDoor
 from mew.gateway.websocket.frames import binary_frame
 from mew.protocol.kinds import Kind
 from mew.space import grants, presence, streams

@@ -12,7 +12,7 @@ from mew.conform.checking import Check, all_checks
 from mew.conform.notation import OURS
 from mew.conform.running import run_checks
 from mew.conform.verdicts import Result
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.protocol.json import encode_json
 

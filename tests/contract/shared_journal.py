@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from mew.gateway.config.settings import Limits
 from mew.gateway.room.outbox import Outbox
 from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.turns import Turns, TurnTaker
-from mew.gateway.settings import Limits
 from mew.journal.port import (
     Done,
     Follower,

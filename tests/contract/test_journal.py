@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from tests.space.table import capabilities, envelope_of
 
-from mew.journal.database import Durability
+from mew.journal.files.database import Durability
 from mew.journal.memory import MemoryStorage
 from mew.journal.port import Journal, JournalStorage, JournalUnavailable, RetentionPolicy
 from mew.journal.sqlite import SqliteStorage

@@ -14,7 +14,7 @@ from mew.client.errors import ConnectError, Disconnected, Refused, Uncertain
 from mew.client.wire.connection import Connection
 from mew.client.wire.feed import HIGH
 from mew.client.wire.websocket import Via, WebSocketTransport
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import CloseCode, Refusal

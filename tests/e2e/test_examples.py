@@ -15,8 +15,8 @@ from random import Random
 import pytest
 
 import mew
-from mew.gateway.config import load_config
-from mew.gateway.tokens import load_tokens
+from mew.gateway.auth.tokens import load_tokens
+from mew.gateway.config.loader import load_config
 
 from .process import Gateway, run_gateway
 

@@ -1,7 +1,7 @@
 """A gateway that runs is found where it listens, whatever its file says."""
 
 from mew.cli.locate.gateway import Flags, reach
-from mew.gateway.beacon import whereabouts
+from mew.gateway.address_file import whereabouts
 
 from .process import Gateway
 

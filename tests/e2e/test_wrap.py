@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 
 import mew
 from mew.cli.locate.gateway import Door, Flags, reach_as_person
-from mew.gateway.beacon import whereabouts
+from mew.gateway.address_file import whereabouts
 from mew.mcp_bridge.server.transport.confinement import Method, find_method
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from tests.gateway.served import SPACE_YAML, Serve, Served
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 
 

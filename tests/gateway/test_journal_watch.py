@@ -13,9 +13,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.gateway.served import SPACE_YAML, Serve, Served
 
-from mew.gateway.config import ConfigError
-from mew.journal.database import FILE
-from mew.journal.high_water import MARKS_FILE
+from mew.gateway.config.loader import ConfigError
+from mew.journal.files.database import FILE
+from mew.journal.files.high_water import MARKS_FILE
 from mew.protocol.errors import CloseCode
 
 ADVICE = (

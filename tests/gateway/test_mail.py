@@ -18,7 +18,7 @@ from msgspec import Raw
 from tests.certificates import make_certificate
 
 from mew.gateway import mail
-from mew.gateway.settings import SmtpConfig, SmtpSecurity
+from mew.gateway.config.settings import SmtpConfig, SmtpSecurity
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import InviteAck, Kind

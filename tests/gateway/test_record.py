@@ -12,16 +12,16 @@ from tests.audit.kept import keep
 from tests.gateway.served import SPACE_YAML, Serve
 from tests.space.table import START, Table, capabilities
 
-from mew.audit import index as audit_index
-from mew.audit.checkpoints import check, read
-from mew.audit.index import Index
-from mew.audit.keys import load_public, make_key
-from mew.gateway.config import load_config
-from mew.gateway.config_node import ConfigError
+from mew.audit.proof.checkpoints import check, read
+from mew.audit.proof.keys import load_public, make_key
+from mew.audit.record import index as audit_index
+from mew.audit.record.index import Index
+from mew.gateway.config.loader import load_config
+from mew.gateway.config.value import ConfigError
 from mew.gateway.server import Gateway
-from mew.journal.database import FILE
-from mew.journal.files import space_folder
-from mew.journal.locator import INDEX_FILE, Locator
+from mew.journal.files.database import FILE
+from mew.journal.files.folder import space_folder
+from mew.journal.files.locator import INDEX_FILE, Locator
 from mew.journal.reader import JournalReader
 from mew.protocol.envelope import ParticipantId
 from mew.space import Entry, Rules

@@ -12,10 +12,10 @@ from typing import Final
 
 from tests.space.table import envelope_of
 
-from mew.audit.index import catch_up
-from mew.journal.database import FILE, Durability
-from mew.journal.files import space_folder
-from mew.journal.locator import Locator
+from mew.audit.record.index import catch_up
+from mew.journal.files.database import FILE, Durability
+from mew.journal.files.folder import space_folder
+from mew.journal.files.locator import Locator
 from mew.journal.port import Follower, Journal, JournalStorage, JournalUnavailable, Past
 from mew.journal.retention import Retention
 from mew.journal.sqlite import SqliteJournal, SqliteStorage

@@ -28,14 +28,14 @@ from tests.journal.journals import (
     written,
 )
 
-from mew.journal.database import FILE, Busy, Damaged, Database, Durability, checkpoint
-from mew.journal.high_water import MARKS_FILE
-from mew.journal.locator import INDEX_FILE, open_index
+from mew.journal.files.database import FILE, Busy, Damaged, Database, Durability, checkpoint
+from mew.journal.files.high_water import MARKS_FILE
+from mew.journal.files.locator import INDEX_FILE, open_index
 from mew.journal.port import JournalUnavailable, RetentionPolicy
 from mew.journal.reader import Dropped, JournalReader, spaces_in_journal
 from mew.journal.record import Link, Row, break_at, first_link, head_of
+from mew.journal.recovery.wal_check import WalStatus
 from mew.journal.retention import Retention
-from mew.journal.wal_check import WalStatus
 from mew.space import Entry
 from mew.space.state import SpaceState
 
@@ -326,7 +326,7 @@ async def test_moving_the_write_ahead_log_waits_for_another_who_does(
             while looking.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1] >= 0:
                 assert at_it.is_alive()
         with monkeypatch.context() as patch:
-            patch.setattr("mew.journal.database._BUSY_MS", 1)
+            patch.setattr("mew.journal.files.database._BUSY_MS", 1)
             with pytest.raises(Busy):
                 checkpoint(file)
         later = Timer(SOON_S, reader.execute, ("COMMIT",))
@@ -364,7 +364,7 @@ async def test_what_is_locked_is_waited_for_and_not_looked_at_without_its_write_
 
 async def test_what_stays_locked_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = await written(tmp_path, entries(1, 3))
-    monkeypatch.setattr("mew.journal.database._BUSY_MS", 1)
+    monkeypatch.setattr("mew.journal.files.database._BUSY_MS", 1)
     with locked(file), pytest.raises(JournalUnavailable, match="locked"), reading(tmp_path):
         pass
 

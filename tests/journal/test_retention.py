@@ -32,10 +32,10 @@ from tests.journal.journals import (
     written,
 )
 
-from mew.audit.verify import verify_journal
-from mew.journal.database import FILE, Database
-from mew.journal.files import space_folder
-from mew.journal.locator import INDEX_FILE, open_index
+from mew.audit.proof.verify import verify_journal
+from mew.journal.files.database import FILE, Database
+from mew.journal.files.folder import space_folder
+from mew.journal.files.locator import INDEX_FILE, open_index
 from mew.journal.port import RetentionPolicy
 from mew.journal.reader import JournalReader
 from mew.journal.retention import Retention

@@ -30,9 +30,9 @@ from tests.journal.journals import (
 )
 from tests.space.table import capabilities, envelope_of
 
-from mew.audit.verify import verify_journal
-from mew.journal.database import FILE, Durability
-from mew.journal.files import space_folder
+from mew.audit.proof.verify import verify_journal
+from mew.journal.files.database import FILE, Durability
+from mew.journal.files.folder import space_folder
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import spaces_in_journal
 from mew.journal.sqlite import SqliteStorage
@@ -236,7 +236,7 @@ async def test_a_snapshot_waits_for_a_commit_that_is_under_way(tmp_path: Path) -
 async def test_a_snapshot_of_what_could_not_be_committed_is_not_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mew.journal.database._BUSY_MS", 1)
+    monkeypatch.setattr("mew.journal.files.database._BUSY_MS", 1)
     opened = open_journal(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -384,7 +384,7 @@ async def test_who_else_writes_is_waited_for_in_a_thread(tmp_path: Path) -> None
 async def test_who_writes_for_ever_is_not_waited_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mew.journal.database._BUSY_MS", 1)
+    monkeypatch.setattr("mew.journal.files.database._BUSY_MS", 1)
     opened = open_journal(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -447,7 +447,7 @@ async def test_a_reader_that_stays_does_not_keep_the_write_ahead_log_from_being_
 ) -> None:
     monkeypatch.setattr("mew.journal.sqlite._WAL_BYTES", 0)
     monkeypatch.setattr("mew.journal.sqlite._WAL_BYTES_MAX", 0)
-    monkeypatch.setattr("mew.journal.database._BUSY_MS", 1)
+    monkeypatch.setattr("mew.journal.files.database._BUSY_MS", 1)
     with ThreadPoolExecutor(1) as worker:
         asyncio.get_running_loop().set_default_executor(worker)
         opened = open_journal(tmp_path)

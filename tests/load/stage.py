@@ -9,7 +9,7 @@ from typing import Any, cast
 import aiohttp
 import yaml
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.gateway.websocket.frames import Message, Opcode, Reader, close_frame, text_frame
 from mew.load.checks import capabilities

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, async_playwright
 from tests.gateway.served import SPACE_YAML, Serve, Served
 from tests.page.workplace import SPACE, Workplace, work
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 
 ARGUMENTS: Final = (

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
+from tests.gateway.auth.test_links import code_of
 from tests.gateway.served import SPACE_YAML, Caller, Serve, Served
-from tests.gateway.test_links import code_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mew.gateway.config import ConfigError
+from mew.gateway.config.loader import ConfigError
 from mew.supervise.env_file import read_env
 
 

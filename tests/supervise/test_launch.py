@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mew.gateway.config import ConfigError, load_config
+from mew.gateway.config.loader import ConfigError, load_config
 from mew.supervise.launch import Plan, plan
 from mew.supervise.participant import Circumstances, Token
 from mew.supervise.program import GATEWAY, MARK, Program, Restart

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.supervise.launch import Plan
 from mew.supervise.preparing import prepare
 from mew.supervise.program import MARK

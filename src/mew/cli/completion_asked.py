@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from mew.gateway.config_server import is_loopback
+from mew.gateway.config.server_sections import is_loopback
 from mew.supervise.control import ask
 
 from .locate.gateway import Door

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import typer
 
-from mew.journal.database import Damaged
+from mew.journal.files.database import Damaged
 from mew.journal.port import JournalUnavailable
 from mew.protocol.visible import visible
 

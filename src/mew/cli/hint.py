@@ -17,7 +17,7 @@ def hint(here: Path | None = None) -> str:
     )
     if found is None:
         return "There is no space.yaml here: 'mew init' writes one, and 'mew up' starts it."
-    from mew.gateway.beacon import whereabouts
+    from mew.gateway.address_file import whereabouts
 
     shown = os.path.relpath(found, folder) if found.is_relative_to(folder) else found
     running = whereabouts(found)

@@ -11,7 +11,7 @@ from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_payload
 from mew.protocol.kinds import InviteAck
 
-from .settings import SmtpConfig, SmtpSecurity
+from .config.settings import SmtpConfig, SmtpSecurity
 
 __all__ = ["Post", "invitation", "send"]
 

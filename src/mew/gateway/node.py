@@ -10,17 +10,17 @@ from types import TracebackType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
+from mew.journal.files.disk_watch import DiskStatus
 from mew.journal.port import JournalStorage, JournalUnavailable
-from mew.journal.watch import DiskStatus
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import CloseCode
 from mew.space import Rules
 
+from .config.settings import Config, Limits, SpaceConfig
 from .mail import Post
 from .room.ports import World
 from .room.room import Room
 from .room.turns import Turns, TurnTaker
-from .settings import Config, Limits, SpaceConfig
 
 __all__ = ["Node", "OpenRoom"]
 

@@ -20,23 +20,23 @@ from mew.journal.port import JournalStorage, JournalUnavailable
 from mew.journal.retention import KEEP_ALL
 from mew.protocol.errors import CloseCode, Refusal
 
-from .answers import Answers
-from .auth import StaticTokens
-from .config import load_config
-from .config_node import ConfigError
-from .config_server import is_loopback
-from .guard import Admission, Denied, Guard
-from .http import HttpDoor, problems
-from .jwt import JwtVerifier
-from .lobby import Lobby
+from .auth.authenticator import StaticTokens
+from .auth.guard import Admission, Denied, Guard
+from .auth.jwt import JwtVerifier
+from .auth.pre_auth import Lobby
+from .auth.sessions import Sessions, sessions_path
+from .auth.tokens import load_tokens
+from .config.loader import load_config
+from .config.server_sections import is_loopback
+from .config.settings import Config, JournalConfig, ServerConfig
+from .config.value import ConfigError
+from .http.api import HttpDoor, problems
+from .http.responses import Answers
 from .node import Node, OpenRoom
 from .room.room import Room
-from .sessions import Sessions, sessions_path
-from .settings import Config, JournalConfig, ServerConfig
 from .storage import Storage
-from .tokens import load_tokens
 from .trace import Trace
-from .websocket.door import SocketDoor
+from .websocket.endpoint import SocketDoor
 
 __all__ = ["Gateway", "serve"]
 

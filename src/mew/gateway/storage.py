@@ -8,21 +8,21 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from mew.audit.checkpoints import Signer
-from mew.audit.indexer import Indexer
-from mew.audit.keys import BadKey
+from mew.audit.proof.checkpoints import Signer
+from mew.audit.proof.keys import BadKey
+from mew.audit.record.indexer import Indexer
+from mew.journal.files.disk_watch import DiskStatus, DiskUsage
 from mew.journal.memory import MemoryStorage
 from mew.journal.port import JournalStorage, JournalUnavailable
 from mew.journal.retention import Retention
 from mew.journal.sqlite import SqliteStorage
-from mew.journal.watch import DiskStatus, DiskUsage
 from mew.space import Rules
 
+from .config.settings import JournalConfig, Limits
 from .history.archive import Archive, Archives
 from .room.ports import World
 from .room.room import Room
 from .room.turns import Turns
-from .settings import JournalConfig, Limits
 from .trace import Trace
 
 __all__ = ["Storage"]

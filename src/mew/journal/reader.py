@@ -10,13 +10,13 @@ from typing import Final
 from mew.space import Entry
 from mew.space.state import SpaceState
 
-from .database import FILE, Damaged, Database
-from .files import space_folder
-from .locator import Locator
+from .files.database import FILE, Damaged, Database
+from .files.folder import space_folder
+from .files.locator import Locator
+from .files.snapshots import Snapshots
 from .port import JournalUnavailable
 from .record import Link, Record, Row, first_link, head_of, unpack
-from .snapshots import Snapshots
-from .wal_check import WalStatus, wal_status
+from .recovery.wal_check import WalStatus, wal_status
 
 __all__ = ["Dropped", "JournalReader", "record_of", "spaces_in_journal"]
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from .database import FILE, Damaged, Database, Durability, SpaceRow, checkpoint
-from .locator import Locator, Place
+from .files.database import FILE, Damaged, Database, Durability, SpaceRow, checkpoint
+from .files.locator import Locator, Place
+from .files.snapshots import Snapshots
 from .port import JournalUnavailable, RetentionPolicy, RetentionStats
 from .record import Link, microseconds, moment
-from .snapshots import Snapshots
 
 __all__ = ["KEEP_ALL", "Retention", "Trimmer"]
 

@@ -16,17 +16,17 @@ from typing import Final, TypeAlias, TypeVar
 
 from mew.space import Configured, Entry, Event, Sent
 
-from .database import Busy, Columns, Damaged, Database, Durability, checkpoint
 from .errors import damaged
-from .files import FolderLock, space_folder
-from .high_water import HighWaterMarks
-from .locator import Locator
+from .files.database import Busy, Columns, Damaged, Database, Durability, checkpoint
+from .files.disk_watch import FileWatch
+from .files.folder import FolderLock, space_folder
+from .files.high_water import HighWaterMarks
+from .files.locator import Locator
+from .files.snapshots import Snapshot, Snapshots
 from .port import Delivered, Done, Follower, JournalUnavailable, Past, RetentionPolicy, RetentionStats
 from .record import is_indexed, microseconds, moment, pack
-from .recovery import Recovered, Recovery, delivered, entries
+from .recovery.restore import Recovered, Recovery, delivered, entries
 from .retention import Retention, Trimmer
-from .snapshots import Snapshot, Snapshots
-from .watch import FileWatch
 
 __all__ = ["SqliteJournal", "SqliteStorage"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.config import ConfigError
+from mew.gateway.config.loader import ConfigError
 
 __all__ = ["ENV_FILE", "read_env"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from mew.gateway.settings import Config
+from mew.gateway.config.settings import Config
 
 from .participant import Circumstances, NotStarted, Reader, Token
 from .program import GATEWAY, Program, Restart

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.config_node import ConfigError, Node
-from mew.gateway.settings import Config, ParticipantConfig
-from mew.journal.files import file_name
+from mew.gateway.config.settings import Config, ParticipantConfig
+from mew.gateway.config.value import ConfigError, Node
+from mew.journal.files.folder import file_name
 
 from .program import GATEWAY, MARK, Program, Restart
 

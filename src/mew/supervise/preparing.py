@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.beacon import whereabouts
-from mew.gateway.config import Config, ConfigError
-from mew.gateway.settings import ParticipantConfig
-from mew.gateway.tokens import load_tokens, token_path, token_variable
+from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.tokens import load_tokens, token_path, token_variable
+from mew.gateway.config.loader import Config, ConfigError
+from mew.gateway.config.settings import ParticipantConfig
 
 from .env_file import read_env
 from .launch import Plan, plan

@@ -7,7 +7,7 @@ import pytest
 
 from mew.cli.locate.gateway import Door, Flags, reach, reach_as_person
 from mew.cli.locate.journal import Failed
-from mew.gateway.beacon import announced
+from mew.gateway.address_file import announced
 from mew.mcp_bridge.wrap.state_folder import wrap_file
 
 YAML = """\

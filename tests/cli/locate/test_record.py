@@ -8,8 +8,8 @@ from typer import Exit
 
 from mew.cli.locate.journal import Failed
 from mew.cli.locate.record import asking, plain
-from mew.journal.database import FILE, Database, Durability
-from mew.journal.locator import INDEX_FILE
+from mew.journal.files.database import FILE, Database, Durability
+from mew.journal.files.locator import INDEX_FILE
 from mew.journal.port import JournalUnavailable
 
 NOWHERE = Path("space.yaml")

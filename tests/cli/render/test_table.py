@@ -11,15 +11,15 @@ from tests.audit.kept import as_indexed
 from tests.audit.office import OFFICE, office
 from tests.space.table import START
 
-from mew.audit.chain import chain_of, told
-from mew.audit.facts import Fact
-from mew.audit.figures import statistics_of
-from mew.audit.giving import grants_given
-from mew.audit.holders import Held, Holder, Origin, Step, holders
-from mew.audit.keeping import KeptEnvelopes
-from mew.audit.questions import Filters, facts_of_grants, listed, refusals
-from mew.audit.standing import standing_at
-from mew.audit.violations import attempts
+from mew.audit.queries.chain import chain_of, told
+from mew.audit.queries.effective_capabilities import Held, Holder, Origin, Step, holders
+from mew.audit.queries.figures import statistics_of
+from mew.audit.queries.grant_history import grants_given
+from mew.audit.queries.search import Filters, facts_of_grants, listed, refusals
+from mew.audit.queries.state_at import standing_at
+from mew.audit.queries.violations import attempts
+from mew.audit.record.envelopes import KeptEnvelopes
+from mew.audit.record.facts import Fact
 from mew.cli.commands.audit.chain import show_chain
 from mew.cli.commands.audit.facts import show_attempts, show_candidates, show_facts, show_refusals
 from mew.cli.commands.audit.grants import show_given, show_holders

@@ -28,7 +28,7 @@ from mew.client.blocking.proxy import Proxy, wrap
 from mew.client.blocking.sync import Client, Feed, Reader, Review, Stream, connect_sync, host
 from mew.client.errors import AlreadyDecided, ConnectError, Disconnected, NotFulfilled, Refused
 from mew.client.proposals.outcomes import Fulfilled, Rejected
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.testing import Space
 

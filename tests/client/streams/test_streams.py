@@ -11,7 +11,7 @@ from tests.client.streaming import everything, joined, seen, stage, tell
 
 from mew.client.errors import Refused, StreamBroken, Unanswered
 from mew.client.streams.stream import FRAME_BYTES_MAX
-from mew.gateway.settings import Limits
+from mew.gateway.config.settings import Limits
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind

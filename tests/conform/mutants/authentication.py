@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.guard import Admission, Guard
+from mew.gateway.auth.guard import Admission, Guard
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.space import Space, holdings, presence

@@ -6,9 +6,9 @@ from typing import Any, Final
 import pytest
 
 from mew.conform.cast import ROLES
-from mew.gateway import guard
-from mew.gateway.guard import Admission, Denied, Guard
-from mew.gateway.websocket import door
+from mew.gateway.auth import guard
+from mew.gateway.auth.guard import Admission, Denied, Guard
+from mew.gateway.websocket import endpoint as door
 from mew.protocol.envelope import ParticipantId
 from mew.space import holdings, presence
 

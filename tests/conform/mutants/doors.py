@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.http import HttpDoor
+from mew.gateway.http.api import HttpDoor
 from mew.gateway.room import room as room_module
 from mew.gateway.room import streams as streams_module
 from mew.gateway.room.ports import RoomConnection

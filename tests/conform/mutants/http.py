@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway import http, shapes
-from mew.gateway.guard import Admission, Guard
-from mew.gateway.partial import Completed, complete
+from mew.gateway.auth.guard import Admission, Guard
+from mew.gateway.http import api as http
+from mew.gateway.http import schemas as shapes
+from mew.gateway.room.partial import Completed, complete
 from mew.gateway.room.room import Room
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal

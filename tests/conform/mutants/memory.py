@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mew.gateway.guard import Denied
+from mew.gateway.auth.guard import Denied
 from mew.gateway.room.room import Room
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.kinds import Kind

@@ -8,12 +8,12 @@ from typing import Any, Final
 from msgspec import Raw
 from msgspec.structs import replace
 
-from mew.gateway import shapes
 from mew.gateway.history.query import HistoryQuery
+from mew.gateway.http import schemas as shapes
+from mew.gateway.http.schemas import MessagesPage, MessagesQuery
 from mew.gateway.room import replies
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.room import Room
-from mew.gateway.shapes import MessagesPage, MessagesQuery
 from mew.journal.port import Delivered
 from mew.protocol.codec import encode
 from mew.protocol.envelope import EnvelopeId

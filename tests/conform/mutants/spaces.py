@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.guard import Guard
+from mew.gateway.auth.guard import Guard
 from mew.gateway.room.outbox import Outboxes
 from mew.gateway.room.room import Room
 from mew.gateway.room.streams import FrameRelay

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tests.space.table import START, Table
 
+from mew.gateway.config.settings import Limits
 from mew.gateway.history.query import DeliveredEnvelope, envelopes_in
 from mew.gateway.history.recovery import SnapshotScheduler, recover
-from mew.gateway.settings import Limits
-from mew.journal.database import Durability
+from mew.journal.files.database import Durability
 from mew.journal.port import Delivered, JournalUnavailable, RetentionPolicy
 from mew.journal.retention import KEEP_ALL, Retention
 from mew.journal.sqlite import SqliteStorage

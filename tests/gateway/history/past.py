@@ -10,12 +10,12 @@ from typing import Any
 from msgspec.structs import replace
 from tests.space.table import EPOCH, START, capabilities, envelope_of
 
-from mew.audit.indexer import Indexer
+from mew.audit.record.indexer import Indexer
 from mew.gateway.history.archive import Archive, Archives
 from mew.gateway.history.query import DeliveredEnvelope, HistoryPage, HistoryQuery, envelopes_in
 from mew.gateway.history.recent import History
-from mew.journal.database import FILE, Database, Durability
-from mew.journal.locator import open_index
+from mew.journal.files.database import FILE, Database, Durability
+from mew.journal.files.locator import open_index
 from mew.journal.port import Delivered, JournalUnavailable, RetentionStats
 from mew.journal.reader import JournalReader
 from mew.journal.sqlite import SqliteStorage

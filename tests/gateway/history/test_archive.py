@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from tests.gateway.history.past import RULES, WHO, Past, naive, past, walk
 from tests.space.table import START
 
-from mew.gateway.history import archive, excerpt
+from mew.gateway.history import archive
+from mew.gateway.history import journal_query as excerpt
 from mew.gateway.history.archive import ArchiveBusy
 from mew.gateway.history.query import HistoryPage, HistoryQuery
 from mew.journal import reader
-from mew.journal.database import FILE
+from mew.journal.files.database import FILE
 from mew.journal.port import RetentionPolicy
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId

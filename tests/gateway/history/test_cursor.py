@@ -15,7 +15,7 @@ from tests.space.table import START, envelope_of
 from mew.gateway.history.cursor import Cursor, parse_cursor
 from mew.gateway.history.query import HistoryQuery
 from mew.gateway.history.recent import History
-from mew.journal.database import FILE
+from mew.journal.files.database import FILE
 from mew.journal.port import Delivered, RetentionPolicy
 from mew.protocol.envelope import ParticipantId
 from mew.space.state import is_gateway_id

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.gateway.served import SPACE_YAML, Answer, Caller, Serve
 
-from mew.gateway.history import archive, excerpt
-from mew.journal.database import FILE
+from mew.gateway.history import archive
+from mew.gateway.history import journal_query as excerpt
+from mew.journal.files.database import FILE
 
 Start = Callable[..., Awaitable[Any]]
 

@@ -14,14 +14,14 @@ from tests.gateway.history.life import SPACE, Life
 from tests.gateway.served import SPACE_YAML, Served
 from tests.space.table import START, Table, capabilities, envelope_of
 
-from mew.gateway.config import ConfigError, load_config
+from mew.gateway.config.loader import ConfigError, load_config
+from mew.gateway.config.settings import Limits
 from mew.gateway.history.recovery import recover
 from mew.gateway.server import Gateway
-from mew.gateway.settings import Limits
-from mew.journal.database import FILE
-from mew.journal.files import space_folder
+from mew.journal.files.database import FILE
+from mew.journal.files.folder import space_folder
+from mew.journal.files.snapshots import Snapshots
 from mew.journal.port import Delivered, JournalUnavailable, Past, RetentionPolicy
-from mew.journal.snapshots import Snapshots
 from mew.journal.sqlite import SqliteStorage
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules

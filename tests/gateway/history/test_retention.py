@@ -15,13 +15,13 @@ from tests.gateway.history.life import SPACE, Life, settled
 from tests.gateway.served import SPACE_YAML, Caller, Served
 from tests.space.table import START, Table, capabilities
 
-from mew.audit.index import Index, catch_up
-from mew.gateway.config import load_config
+from mew.audit.record.index import Index, catch_up
+from mew.gateway.config.loader import load_config
+from mew.gateway.config.settings import Limits
 from mew.gateway.history.recovery import bounds
 from mew.gateway.server import Gateway
-from mew.gateway.settings import Limits
-from mew.journal.database import FILE
-from mew.journal.locator import open_index
+from mew.journal.files.database import FILE
+from mew.journal.files.locator import open_index
 from mew.journal.port import RetentionPolicy
 from mew.journal.reader import JournalReader
 from mew.journal.record import Link, break_at, moment

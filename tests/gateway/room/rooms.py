@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.space.table import START
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.node import Node
 from mew.gateway.room.outbox import Outbox
 from mew.gateway.room.rate_limit import RateLimiter

@@ -20,7 +20,7 @@ from tests.gateway.room.rooms import (
 )
 from tests.gateway.served import Served
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.gateway.node import Node
 from mew.gateway.room.ports import Accepted
 from mew.gateway.room.room import Room

@@ -14,8 +14,8 @@ from tests.audit.kept import record_of
 from tests.gateway.served import Caller
 from tests.space.table import Table
 
+from mew.gateway.auth.tokens import hash_token
 from mew.gateway.room.playback import OBSERVER, Playback
-from mew.gateway.tokens import hash_token
 from mew.journal.record import Record
 from mew.space import Entry, Sent, Space
 from mew.space.state import SpaceState

@@ -22,12 +22,12 @@ from tests.gateway.room.rooms import (
 )
 from tests.space.table import capabilities
 
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
+from mew.gateway.config.settings import Limits
 from mew.gateway.node import Node
 from mew.gateway.room.ports import Accepted, World
 from mew.gateway.room.room import Room
 from mew.gateway.room.turns import Turns
-from mew.gateway.settings import Limits
 from mew.gateway.trace import Trace
 from mew.journal.memory import MemoryStorage
 from mew.protocol.envelope import ParticipantId

@@ -7,7 +7,7 @@ import pytest
 
 import mew
 import mew.testing
-from mew.gateway.config import Config, load_config
+from mew.gateway.config.loader import Config, load_config
 from mew.mcp_bridge.wrap.settings import Allowed
 from mew.mcp_bridge.wrap.space_file import space_text
 from mew.protocol.capability import CapabilitySet

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mew.gateway.beacon import announced
+from mew.gateway.address_file import announced
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 from mew.mcp_bridge.wrap.taking import NoPlace, taken_place
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mew.cli.event_loop import fast_loop
-from mew.gateway.config_node import ConfigError
+from mew.gateway.config.value import ConfigError
 from mew.gateway.logs import LogFormat, LogLevel, set_up
 
 __all__ = ["gateway"]
@@ -47,8 +47,8 @@ def gateway(
       mew gateway --config space.yaml --port 8080
     """
     # Here, so that other commands start without them.
-    from mew.gateway.beacon import announced
-    from mew.gateway.config import load_config
+    from mew.gateway.address_file import announced
+    from mew.gateway.config.loader import load_config
     from mew.gateway.server import serve
 
     set_up(log_format, log_level)

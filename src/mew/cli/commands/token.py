@@ -21,9 +21,9 @@ from mew.cli.locate.state_folder import folder_of
 from mew.cli.render.table import console, name, put, table
 from mew.cli.render.text import note, say, say_json
 from mew.cli.session import said_plainly
-from mew.gateway.beacon import whereabouts
-from mew.gateway.settings import state_dir
-from mew.gateway.tokens import token_path, token_variable
+from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.tokens import token_path, token_variable
+from mew.gateway.config.settings import state_dir
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.visible import named
 

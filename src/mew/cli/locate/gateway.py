@@ -266,7 +266,7 @@ def _is_gateway(url: str) -> bool:
 
 def _is_here(url: str) -> bool:
     """Whether only this machine is there."""
-    from mew.gateway.config_server import is_loopback
+    from mew.gateway.config.server_sections import is_loopback
 
     return is_loopback(urlsplit(url).hostname or "")
 

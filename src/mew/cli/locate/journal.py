@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mew.journal.database import FILE, Damaged
+from mew.journal.files.database import FILE, Damaged
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import spaces_in_journal
 
@@ -64,8 +64,8 @@ def damage(error: Damaged, folder: Path | None = None) -> str:
 
 def _configured(config: Path) -> Path:
     # Takes as long as all the rest, and is not needed where a folder is named.
-    from mew.gateway.config import load_config
-    from mew.gateway.config_node import ConfigError
+    from mew.gateway.config.loader import load_config
+    from mew.gateway.config.value import ConfigError
 
     try:
         journal = load_config(config, os.environ).journal

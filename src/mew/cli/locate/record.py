@@ -7,13 +7,13 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mew.audit.index import Index, Progress, catch_up
+from mew.audit.record.index import Index, Progress, catch_up
 from mew.cli.render.progress import progress
-from mew.journal.database import Damaged
-from mew.journal.locator import open_index
+from mew.journal.files.database import Damaged
+from mew.journal.files.locator import open_index
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import JournalReader
-from mew.journal.wal_check import WalStatus
+from mew.journal.recovery.wal_check import WalStatus
 from mew.protocol.visible import visible
 
 from .journal import Failed, damage, find_journal

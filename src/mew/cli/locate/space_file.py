@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.beacon import whereabouts
-from mew.gateway.config import Config, load_config
-from mew.gateway.config_node import ConfigError
-from mew.gateway.tokens import token_path, token_variable
+from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.tokens import token_path, token_variable
+from mew.gateway.config.loader import Config, load_config
+from mew.gateway.config.value import ConfigError
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 from mew.protocol.envelope import ParticipantId, is_participant_id
 

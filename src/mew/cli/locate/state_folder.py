@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from mew.gateway.settings import state_dir
+from mew.gateway.config.settings import state_dir
 
 from .journal import Failed
 from .space_file import Folder, nearest, nearest_file, typed

@@ -10,8 +10,8 @@ from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.facts import CONFIGURED, IDENTIFIED, Fact
-from mew.audit.proposals import Step
+from mew.audit.queries.proposals import Step
+from mew.audit.record.facts import CONFIGURED, IDENTIFIED, Fact
 from mew.journal.record import moment as when
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.json import encode_json

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from mew.conform.cast import Cast, Role
+from mew.gateway.config.settings import Config, Limits, ParticipantConfig, SpaceConfig
 from mew.gateway.server import Gateway
-from mew.gateway.settings import Config, Limits, ParticipantConfig, SpaceConfig
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 

@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from mew.audit.indexer import Indexer
+from mew.audit.record.indexer import Indexer
 from mew.journal.port import RetentionStats
 from mew.journal.retention import Retention
 
 from .cursor import Cursor
-from .excerpt import Connected, Excerpt, ExcerptQuery, connected_in_journal, deadline, read_excerpt
+from .journal_query import Connected, Excerpt, ExcerptQuery, connected_in_journal, deadline, read_excerpt
 from .query import HistoryPage, HistoryQuery, PageBuilder, matcher
 from .recent import History
 

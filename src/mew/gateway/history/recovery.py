@@ -7,7 +7,7 @@ snapshot is also made where something is to go.
 from datetime import datetime, timedelta
 from typing import Final
 
-from mew.gateway.settings import Limits
+from mew.gateway.config.settings import Limits
 from mew.journal.port import Journal, JournalUnavailable, Past, RetentionPolicy, RetentionStats
 from mew.space import Space
 from mew.space.state import SpaceState

@@ -15,10 +15,10 @@ from typing import Final
 from msgspec import Raw
 from msgspec.structs import replace
 
+from mew.gateway.auth.tokens import token_path
+from mew.gateway.config.settings import Config, Limits, ParticipantConfig, ServerConfig, SpaceConfig
 from mew.gateway.server import Gateway
-from mew.gateway.settings import Config, Limits, ParticipantConfig, ServerConfig, SpaceConfig
-from mew.gateway.tokens import token_path
-from mew.journal.database import Damaged
+from mew.journal.files.database import Damaged
 from mew.journal.memory import MemoryJournal
 from mew.journal.port import Delivered, Done, Follower, Journal, JournalUnavailable, Past
 from mew.journal.record import Record

@@ -9,11 +9,11 @@ from functools import partial
 from itertools import chain, compress
 from typing import Any, Final, TypeVar, assert_never
 
+from mew.gateway.auth.tokens import hash_token
+from mew.gateway.config.settings import Limits
 from mew.gateway.history.archive import Archive
 from mew.gateway.history.cursor import Cursor
 from mew.gateway.history.recovery import SnapshotScheduler, bounds, recover
-from mew.gateway.settings import Limits
-from mew.gateway.tokens import hash_token
 from mew.gateway.trace import Trace
 from mew.gateway.websocket.frames import join_frames, text_frame
 from mew.journal.port import Delivered, JournalUnavailable, RetentionStats

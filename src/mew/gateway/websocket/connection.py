@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from mew.gateway.guard import Admission
+from mew.gateway.auth.guard import Admission
 from mew.gateway.room.outbox import Outbox
 from mew.gateway.room.rate_limit import RateLimiter
 from mew.protocol.envelope import EnvelopeId, ParticipantId

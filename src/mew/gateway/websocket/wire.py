@@ -10,8 +10,8 @@ from typing import Final, Protocol, cast
 
 from aiohttp import web
 
-from mew.gateway.guard import Denied
-from mew.gateway.lobby import Visitor
+from mew.gateway.auth.guard import Denied
+from mew.gateway.auth.pre_auth import Visitor
 
 from .frames import (
     CONTROL,

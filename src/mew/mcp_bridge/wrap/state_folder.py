@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.beacon import whereabouts
+from mew.gateway.address_file import whereabouts
 from mew.protocol.envelope import is_participant_id
 
 __all__ = ["running_wraps", "user_state_folder", "wrap_file"]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.beacon import whereabouts
+from mew.gateway.address_file import whereabouts
 
 from .state_folder import wrap_file
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from mew.client.client import Client
 from mew.client.connecting import connect
-from mew.gateway.beacon import announced
-from mew.gateway.config import load_config
+from mew.gateway.address_file import announced
+from mew.gateway.auth.tokens import token_path
+from mew.gateway.config.loader import load_config
+from mew.gateway.config.settings import Config, state_dir
 from mew.gateway.server import Gateway
-from mew.gateway.settings import Config, state_dir
-from mew.gateway.tokens import token_path
 from mew.mcp_bridge.host import Settings, serve_http, serve_stdio
 from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
 from mew.mcp_bridge.host.transport.secret import secret_in

@@ -14,13 +14,13 @@ from tests.audit.kept import SPACE, JudgedTable, keep, put_records, records_in, 
 from tests.space.table import capabilities
 from typer.testing import CliRunner, Result
 
-from mew.audit.checkpoints import FILE as CHECKPOINTS
-from mew.audit.keys import load_private
+from mew.audit.proof.checkpoints import FILE as CHECKPOINTS
+from mew.audit.proof.keys import load_private
 from mew.cli.main import app
-from mew.journal.database import FILE as JOURNAL
-from mew.journal.files import space_folder
-from mew.journal.losses import LOSSES_FILE, record_loss
+from mew.journal.files.database import FILE as JOURNAL
+from mew.journal.files.folder import space_folder
 from mew.journal.port import Loss
+from mew.journal.recovery.losses import LOSSES_FILE, record_loss
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from mew.cli.commands.init.host_import import NoServers, imported
 from mew.cli.commands.init.templates import TEMPLATES, rendered, space_id
 from mew.cli.main import app
-from mew.gateway.config import load_config
+from mew.gateway.config.loader import load_config
 from mew.supervise.env_file import read_env
 from mew.supervise.preparing import prepare
 

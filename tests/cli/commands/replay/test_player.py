@@ -6,7 +6,7 @@ from math import inf
 from tests.audit.kept import JudgedTable, record_of
 from tests.space.table import capabilities
 
-from mew.audit.playing import Pace, Part
+from mew.audit.playback.timeline import Pace, Part
 from mew.cli.commands.replay.player import Ended, Player
 from mew.journal.record import Record
 from mew.protocol.capability import Capability

@@ -19,7 +19,7 @@ from tests.mcp_bridge.host.stage import (
 )
 
 import mew
-from mew.audit.subjects import subject
+from mew.audit.record.subjects import subject
 from mew.mcp_bridge.host.settings import Settings
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind

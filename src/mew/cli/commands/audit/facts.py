@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.facts import Fact, FactKey
-from mew.audit.proposals import Step
-from mew.audit.questions import Refusals
-from mew.audit.violations import Attempt
+from mew.audit.queries.proposals import Step
+from mew.audit.queries.search import Refusals
+from mew.audit.queries.violations import Attempt
+from mew.audit.record.facts import Fact, FactKey
 from mew.cli.render.table import (
     about,
     clock,

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from mew.audit.giving import End, Given
-from mew.audit.holders import Held, Holder, Origin, Step
+from mew.audit.queries.effective_capabilities import Held, Holder, Origin, Step
+from mew.audit.queries.grant_history import End, Given
 from mew.cli.render.ids import short
 from mew.cli.render.table import (
     about,

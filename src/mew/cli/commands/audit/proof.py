@@ -11,19 +11,19 @@ from typing import Annotated, BinaryIO
 import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from mew.audit.checkpoints import read
-from mew.audit.export import Wanted, as_csv, as_json_lines, select
-from mew.audit.exported import verify_export
-from mew.audit.keys import BadKey, fingerprint, load_public, make_key, public_file
-from mew.audit.verdict import Verdict
-from mew.audit.verify import verify_journal
+from mew.audit.proof.checkpoints import read
+from mew.audit.proof.export import Wanted, as_csv, as_json_lines, select
+from mew.audit.proof.export_check import verify_export
+from mew.audit.proof.keys import BadKey, fingerprint, load_public, make_key, public_file
+from mew.audit.proof.verification_result import Verdict
+from mew.audit.proof.verify import verify_journal
 from mew.cli.errors import told
 from mew.cli.files import whole_file
 from mew.cli.locate.journal import Config, Failed, Journal, SpaceName, find_journal
 from mew.cli.render.progress import progress
 from mew.cli.render.times import read_time
-from mew.journal.files import space_folder
-from mew.journal.locator import open_index
+from mew.journal.files.folder import space_folder
+from mew.journal.files.locator import open_index
 from mew.journal.reader import JournalReader
 
 from .verification import show_verdict, verdict_json

@@ -9,14 +9,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from mew.audit.chain import chain_of
-from mew.audit.chain import told as in_full
-from mew.audit.facts import Fact
-from mew.audit.figures import statistics_of
-from mew.audit.giving import grants_given
-from mew.audit.holders import holders
-from mew.audit.keeping import KeptEnvelopes
-from mew.audit.questions import (
+from mew.audit.queries.chain import chain_of
+from mew.audit.queries.chain import told as in_full
+from mew.audit.queries.effective_capabilities import holders
+from mew.audit.queries.figures import statistics_of
+from mew.audit.queries.grant_history import grants_given
+from mew.audit.queries.search import (
     PART_CHARS_MIN,
     Filters,
     Outcome,
@@ -27,8 +25,10 @@ from mew.audit.questions import (
     proposal_steps,
     refusals,
 )
-from mew.audit.standing import standing_at
-from mew.audit.violations import attempts
+from mew.audit.queries.state_at import standing_at
+from mew.audit.queries.violations import attempts
+from mew.audit.record.envelopes import KeptEnvelopes
+from mew.audit.record.facts import Fact
 from mew.cli.errors import told
 from mew.cli.locate.journal import Config, Failed, Journal, SpaceName
 from mew.cli.locate.record import AsJson, Limit, Since, Until, Who, asking, plain

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.statistics import Counted, OfProposals, Statistics
+from mew.audit.queries.statistics import Counted, OfProposals, Statistics
 from mew.cli.render.table import CALL, lasting, moment, name, put, table
 from mew.protocol.visible import visible
 

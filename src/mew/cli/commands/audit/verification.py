@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import typer
 
-from mew.audit.lines import encode_line
-from mew.audit.verdict import Verdict
+from mew.audit.proof.export_lines import encode_line
+from mew.audit.proof.verification_result import Verdict
 from mew.cli.render.times import show_moment
 from mew.protocol.visible import named, visible
 

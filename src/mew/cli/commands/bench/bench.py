@@ -222,6 +222,6 @@ def _sentence(host: Host, planned: Sequence[Planned], effort: Effort) -> str:
 
 def _local(where: Where) -> int | None:
     """The process of the gateway, if it is one of ours on this machine."""
-    from mew.gateway.config_server import is_loopback
+    from mew.gateway.config.server_sections import is_loopback
 
     return listener(where.port) if is_loopback(where.host) else None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from mew.cli.locate.space_file import Folder
-from mew.gateway.beacon import whereabouts
-from mew.gateway.tokens import token_path, token_variable
+from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.tokens import token_path, token_variable
 
 from .findings import Finding, Level
 

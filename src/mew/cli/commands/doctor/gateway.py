@@ -13,7 +13,7 @@ from mew.cli.locate.gateway import Door
 from mew.cli.locate.journal import Failed
 from mew.cli.locate.space_file import Folder
 from mew.client.errors import ConnectError
-from mew.gateway.beacon import whereabouts
+from mew.gateway.address_file import whereabouts
 from mew.protocol.visible import visible
 
 from .findings import Finding, Level

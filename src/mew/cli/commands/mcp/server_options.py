@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from mew.cli.locate.journal import Failed
 from mew.cli.locate.space_file import nearest_file
-from mew.gateway.settings import state_dir
+from mew.gateway.config.settings import state_dir
 from mew.mcp_bridge.server.settings import Command, Endpoint, is_ours
 from mew.mcp_bridge.server.transport.confinement import Method, find_method
 from mew.mcp_bridge.wrap.state_folder import user_state_folder

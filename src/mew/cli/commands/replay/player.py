@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from mew.audit.playing import Pace, Part, in_words, shown_in
+from mew.audit.playback.timeline import Pace, Part, in_words, shown_in
 from mew.cli.render.timeline import Output
 from mew.journal.record import Record
 from mew.space import Entry

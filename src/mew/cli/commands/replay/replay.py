@@ -13,16 +13,16 @@ from typing import Annotated, Any, BinaryIO
 import typer
 from rich.console import Console
 
-from mew.audit.playing import Pace, Part, Played, read_seconds, read_speed
-from mew.audit.recording import Recording, of_export, of_journal
+from mew.audit.playback.recording import Recording, of_export, of_journal
+from mew.audit.playback.timeline import Pace, Part, Played, read_seconds, read_speed
 from mew.cli.errors import told
 from mew.cli.locate.journal import Config, Failed, Journal, find_journal
 from mew.cli.render.timeline import JsonLines, Output, Screen
 from mew.cli.render.times import read_time
-from mew.gateway.config_node import ConfigError
+from mew.gateway.config.value import ConfigError
 from mew.gateway.room.playback import OBSERVER, Playback
-from mew.journal.database import Damaged
-from mew.journal.locator import open_index
+from mew.journal.files.database import Damaged
+from mew.journal.files.locator import open_index
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import JournalReader
 from mew.protocol.capability import Capability

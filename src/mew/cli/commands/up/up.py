@@ -16,7 +16,7 @@ from mew.cli.locate.state_folder import Kept, folder_of
 
 if TYPE_CHECKING:
     from mew.cli.locate.space_file import Folder
-    from mew.gateway.config import Config
+    from mew.gateway.config.loader import Config
     from mew.supervise.preparing import Prepared
     from mew.supervise.supervisor import Supervisor
 
@@ -54,7 +54,7 @@ def up(
       mew up -d && mew status && mew down
     """
     # Here, so that other commands start without them.
-    from mew.gateway.config_node import ConfigError
+    from mew.gateway.config.value import ConfigError
     from mew.supervise.claim import Claimed, claim
     from mew.supervise.leftovers import end_leftovers
     from mew.supervise.preparing import logs_folder, prepare

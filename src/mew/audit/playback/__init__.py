@@ -1,0 +1,1 @@
+"""Playback of a recorded space from a journal or an export."""

@@ -1,0 +1,1 @@
+"""Questions about the audit record: search, correlation chains, proposals, grants and statistics."""

@@ -1,0 +1,228 @@
+"""PURE. What an envelope is about, in a line that needs no other: the tool that is asked for, whom it concerns, why."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from mew.journal.record import microseconds
+from mew.protocol import kinds
+from mew.protocol.capability import in_short
+from mew.protocol.envelope import Envelope
+from mew.protocol.json import NOT_JSON
+from mew.protocol.kinds import Kind
+from mew.protocol.visible import cut, literal
+from mew.space import Space
+
+from .calls import called
+from .digest import AMBIGUOUS, digest_of
+
+__all__ = ["NO_ANSWER", "RPC_ERROR", "Subject", "subject"]
+
+RPC_ERROR: Final = "error "
+"""How the note of a response begins that is a JSON-RPC error."""
+NO_ANSWER: Final = "neither a result nor an error"
+
+_CHARS_MAX: Final = 500
+_METHOD_CHARS_MAX: Final = 100
+_CAPABILITIES_MAX: Final = 16
+_CODE_CHARS_MAX: Final = 40
+_BYTES_MAX: Final = 1 << 16  # of a payload that nobody acts on, and that has no more than a reason
+_TWICE: Final = "ambiguous: a key occurs twice, or a number is too long"
+_Moment = Annotated[datetime, Meta(tz=True)]
+_Shape = TypeVar("_Shape")
+
+
+class Subject(NamedTuple):
+    """`about`: method and name as in `tools/call:write_file`, or capabilities; `whom`: those concerned; `note`: why.
+
+    `digest`: of the method and params that are asked for. `grant`: the id of the one grant that is taken back.
+    `expires`: when a proposal can no longer be approved, in microseconds since 1970; 0: it does not say.
+    """
+
+    about: str = ""
+    whom: tuple[str, ...] = ()
+    note: str = ""
+    digest: str = ""
+    grant: str = ""
+    expires: int = 0
+
+
+class _Answered(Struct, frozen=True):
+    error: Any = None
+    result: Raw = Raw()
+
+
+class _Result(Struct, frozen=True):
+    is_error: bool = msgspec.field(name="isError", default=False)
+
+
+class _Said(Struct, frozen=True):
+    reason: Any = None
+    message: Any = None
+
+
+class _Proposed(Struct, frozen=True):
+    params: Raw = Raw(b"{}")
+    why: Any = None
+    expires_at: Any = None
+
+
+def subject(envelope: Envelope) -> Subject:
+    """What is worth a line of it, read as the space reads it. A payload that is not what its kind says gives no more
+    than its addressees.
+    """
+    try:
+        found = _READERS.get(envelope.kind, _any)(envelope)
+    except NOT_JSON:
+        found = Subject()
+    whom = found.whom or envelope.to
+    return found._replace(about=cut(found.about, _CHARS_MAX), whom=whom, note=cut(found.note, _CHARS_MAX))
+
+
+def _asked(envelope: Envelope) -> Subject:
+    raw = bytes(envelope.payload) or b"{}"
+    digest = digest_of(raw)
+    note = _TWICE if digest.startswith(AMBIGUOUS) else ""
+    method, name = called(raw)
+    method = cut(method, _METHOD_CHARS_MAX)
+    return Subject(f"{method}:{name}" if name else method, note=note, digest=digest)
+
+
+def _proposed(envelope: Envelope) -> Subject:
+    """As a request, with what it is for and when it expires."""
+    found, said = _asked(envelope), _read(envelope, _Proposed)
+    try:
+        expires = 0 if said.expires_at is None else microseconds(msgspec.convert(said.expires_at, _Moment))
+    except msgspec.ValidationError:
+        expires = 0
+    why = said.why if isinstance(said.why, str) else ""
+    can_be_called = bytes(said.params).startswith(b"{")
+    return found._replace(
+        note=found.note or why, expires=expires, digest=found.digest if can_be_called else ""
+    )
+
+
+def _rejected(envelope: Envelope) -> Subject:
+    """Both its code and its words, as far as they are texts: `unsafe: Not in the home folder.`"""
+    if len(bytes(envelope.payload)) > _BYTES_MAX:
+        return Subject()
+    said = _read(envelope, _Said)
+    return Subject(
+        note=": ".join(part for part in (said.reason, said.message) if isinstance(part, str) and part)
+    )
+
+
+def _answered(envelope: Envelope) -> Subject:
+    answered = msgspec.json.decode(bytes(envelope.payload) or b"{}", type=_Answered)
+    if answered.error is None and not bytes(answered.result):
+        return Subject(note=NO_ANSWER)
+    match answered.error:
+        case None:
+            pass
+        case {"code": code, "message": str(message)}:
+            return Subject(note=f"{RPC_ERROR}{literal(code, _CODE_CHARS_MAX)}: {message}")
+        case error:
+            return Subject(note=f"{RPC_ERROR}{literal(error, _CHARS_MAX)}")
+    try:
+        failed = msgspec.json.decode(bytes(answered.result) or b"{}", type=_Result).is_error
+    except NOT_JSON:
+        failed = False
+    return Subject(note="the tool failed" if failed else "")
+
+
+def _present(envelope: Envelope) -> Subject:
+    shown = _read(envelope, kinds.Presence)
+    return Subject(shown.event, (shown.participant.id,))
+
+
+def _granted(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Grant)
+    return Subject(_in_short(asked.capabilities), (asked.recipient,), asked.reason or "")
+
+
+def _revoked(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Revoke)
+    if asked.grant_id:
+        return Subject(asked.grant_id, (asked.recipient,), asked.reason or "", grant=asked.grant_id)
+    return Subject(_in_short(asked.capabilities or ()), (asked.recipient,), asked.reason or "")
+
+
+def _invited(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Invite)
+    return Subject(_in_short(asked.initial_capabilities), (asked.participant_id,), asked.reason or "")
+
+
+def _invitation_made(envelope: Envelope) -> Subject:
+    return Subject(whom=(_read(envelope, kinds.InviteAck).participant_id,))
+
+
+def _kicked(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.Kick)
+    return Subject(whom=(asked.participant_id,), note=asked.reason or "")
+
+
+def _stream_opened(envelope: Envelope) -> Subject:
+    return Subject(_read(envelope, kinds.StreamOpen).stream_id)
+
+
+def _stream_closed(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.StreamClose)
+    return Subject(asked.stream_id or "", note=asked.reason or "")
+
+
+def _stream_received(envelope: Envelope) -> Subject:
+    return Subject(_read(envelope, kinds.StreamAck).stream_id)
+
+
+def _written_to(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.StreamWriter)
+    return Subject(asked.stream_id, (asked.participant_id,))
+
+
+def _handed_over(envelope: Envelope) -> Subject:
+    asked = _read(envelope, kinds.StreamTransfer)
+    return Subject(asked.stream_id, (asked.new_owner,))
+
+
+def _any(envelope: Envelope) -> Subject:
+    """Whom it concerns is whom it is addressed to."""
+    if len(bytes(envelope.payload)) > _BYTES_MAX and envelope.kind not in Space.RULES:
+        return Subject()
+    reason = _read(envelope, _Said).reason
+    return Subject(note=reason if isinstance(reason, str) else "")
+
+
+def _in_short(capabilities: Sequence[Any]) -> str:
+    about = ", ".join(map(in_short, capabilities[:_CAPABILITIES_MAX]))
+    more = len(capabilities) - _CAPABILITIES_MAX
+    return f"{about} and {more} more" if more > 0 else about
+
+
+def _read(envelope: Envelope, shape: type[_Shape]) -> _Shape:
+    return msgspec.json.decode(bytes(envelope.payload) or b"{}", type=shape)
+
+
+_READERS: Final[dict[str, Callable[[Envelope], Subject]]] = {
+    Kind.MCP_PROPOSAL: _proposed,
+    Kind.MCP_REJECT: _rejected,
+    Kind.MCP_REQUEST: _asked,
+    Kind.MCP_RESPONSE: _answered,
+    Kind.PRESENCE: _present,
+    Kind.GRANT: _granted,
+    Kind.REVOKE: _revoked,
+    Kind.INVITE: _invited,
+    Kind.INVITE_ACK: _invitation_made,
+    Kind.KICK: _kicked,
+    Kind.STREAM_OPEN: _stream_opened,
+    Kind.STREAM_CLOSE: _stream_closed,
+    Kind.STREAM_ACK: _stream_received,
+    Kind.STREAM_GRANT_WRITE: _written_to,
+    Kind.STREAM_REVOKE_WRITE: _written_to,
+    Kind.STREAM_WRITE_GRANTED: _written_to,
+    Kind.STREAM_WRITE_REVOKED: _written_to,
+    Kind.STREAM_TRANSFER: _handed_over,
+    Kind.STREAM_TRANSFERRED: _handed_over,
+}

@@ -1,0 +1,1 @@
+"""`space.yaml`: the YAML tree with line numbers, its sections, and the frozen settings they become."""
