@@ -192,7 +192,7 @@ def test_destructive_tools_never_activate_by_themselves() -> None:
 
 def test_the_ladder_goes_from_the_exact_call_to_wider_rules_that_all_match() -> None:
     learner, call = taught(12), case({"path": "src/new.py"})
-    ladder = learner.ladder(call)
+    ladder = [rung.scope for rung in learner.ladder(call)]
     assert ladder[0].exact is not None
     assert len(ladder) >= 2
     assert all(call.mismatch(pattern) is None for pattern in ladder)

@@ -9,7 +9,7 @@ from typing import Any
 from mew.autopilot.participant import AutopilotParticipant
 from mew.autopilot.settings import AutopilotSettings, Mode
 from mew.autopilot.state import AutopilotState
-from mew.cli.commands.review.always import ladder_of, ratify
+from mew.cli.commands.review.always import ladder_of, ratify, rung_in_words
 from mew.client.client import Client
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import encode_json
@@ -164,6 +164,41 @@ async def test_a_revoked_rule_decides_nothing() -> None:
         assert (await people.decision(again))["verdict"] == "ask"
 
 
+async def test_a_reviewer_turns_the_dial_and_it_stays_after_a_restart() -> None:
+    async with scene() as (space, people):
+        async with autopilot(space):
+            await people.until("autopilot/summary", mode="suggest", configured="suggest")
+            await people.teach(6)
+            proposal = await people.propose("src/module0.py")
+            await people.ann.send("autopilot/ratify", {"proposal": proposal.id})
+            await people.until("autopilot/rule", state="active")
+            await people.ann.send("autopilot/mode", {"mode": "shadow"})
+            await people.until("autopilot/summary", mode="shadow", configured="suggest")
+            proposal = await people.propose("src/module0.py")
+            assert (await people.decision(proposal))["verdict"] == "shadow"
+        async with autopilot(space) as running:
+            assert running.state.mode is Mode.SHADOW
+        configured_anew = AutopilotSettings(mode=Mode.ACT, min_review_s=0, audit=0)
+        async with autopilot(space, configured_anew) as running:
+            assert running.state.mode is Mode.ACT
+
+
+async def test_the_wire_has_what_a_page_shows() -> None:
+    async with scene() as (space, people), autopilot(space):
+        await people.teach(11)
+        rule = (await people.until("autopilot/rule", state="suggested")).content
+        assert rule["history"]["recent"] == "a" * rule["evidence"]["decisions"]
+        assert [state for _, state in rule["history"]["states"]] == ["suggested"]
+        proposal = await people.propose("docs/a.md")
+        decision = await people.decision(proposal)
+        assert (decision["field"], decision["rule"]) == ("path", rule["rule"])
+        assert decision["ladder"][0]["scope"] == {"exact": '{"path":"docs/a.md"}'}
+        await people.ann.send("autopilot/mode", {"mode": "suggest"})
+        while not (said := await people.until("autopilot/summary")).content["rules"]:
+            pass
+        assert said.content["days"][-1]["proposals"] == 12
+
+
 async def test_chat_is_never_an_instruction() -> None:
     async with scene() as (space, people), autopilot(space):
         await people.teach(8)
@@ -175,8 +210,8 @@ async def test_chat_is_never_an_instruction() -> None:
 
 async def test_of_two_autopilots_one_stands_down() -> None:
     async with scene() as (space, people), autopilot(space) as first, autopilot(space, who="autopilot2"):
-        await people.until("autopilot/present", sender="autopilot2")
-        await people.until("autopilot/present", sender="autopilot")
+        await people.until("autopilot/summary", sender="autopilot2")
+        await people.until("autopilot/summary", sender="autopilot")
         proposal = await people.propose("src/a.py")
         await people.ann.send("autopilot/ratify", {"proposal": proposal.id})
         await people.until("autopilot/rule", state="active")
@@ -211,10 +246,11 @@ async def test_a_rung_of_the_ladder_is_a_rule_that_acts_at_once() -> None:
     async with scene() as (space, people), autopilot(space):
         await people.teach(6)
         proposal = await people.propose("src/new.py")
+        await people.decision(proposal)
         rungs = await ladder_of(people.ann, proposal.id)
-        assert "with exactly" in rungs[0].text
-        assert "in `src/**`" in rungs[-1].text
-        assert "covers 6 past approvals and 0 rejections" in rungs[-1].text
+        assert "with exactly" in rungs[0].sentence
+        assert "in `src/**`" in rungs[-1].sentence
+        assert "covers 6 past approvals and 0 rejections" in rung_in_words(rungs[-1])
         await ratify(people.ann, proposal.id, rungs[-1])
         await people.until("autopilot/rule", state="active", author="ratified")
         again = await people.propose("src/another.py")

@@ -77,7 +77,7 @@ class _Autopilot:
     def learn(self, case: Case, approved: bool) -> None:  # noqa: FBT001
         for rule in self.learner.decided(case, _AT, approved=approved):
             if rule.state is RuleState.SUGGESTED and self._random.random() < self._ratify:
-                self.learner.ratify(case.group, case.risk_class, rule.pattern, "ann")
+                self.learner.ratify(case.group, case.risk_class, rule.pattern, "ann", _AT)
 
 
 class _Baseline:
@@ -182,7 +182,7 @@ def decision_costs_us() -> dict[int, float]:
         for number in range(rules):
             group = Group("coder", ("tools",), "tools/call", f"tool{number // _RULES_EACH}")
             pattern = Pattern(exact=f'{{"path":"src/m{number}.py"}}')
-            learner.ratify(group, RiskClass.READ, pattern, "ann")
+            learner.ratify(group, RiskClass.READ, pattern, "ann", _AT)
         policy = Policy(settings, learner, "seed")
         group = Group("coder", ("tools",), "tools/call", "tool0")
         began = perf_counter()

@@ -12,8 +12,8 @@ from functools import cached_property
 from math import ceil, log, log2
 from typing import Any, Final
 
-from .evidence import BIRTHS_MAX, alpha_of_birth, e_value
-from .rule import Author, Group, Mismatch, Pattern, Rule, RuleState, mismatch, rule_id
+from .evidence import BIRTHS_MAX, alpha_of_birth, bound_in_words, e_value
+from .rule import Author, Group, Mismatch, Pattern, Rule, RuleState, Rung, mismatch, rule_id, sentence
 from .settings import AutopilotSettings, Mode, RiskClass
 from .view import DEEP, View, canonical, view
 
@@ -100,6 +100,8 @@ class Learner:
     """Fed with reviewers' decisions in order; says which rules there are and what the guard knows."""
 
     def __init__(self, settings: AutopilotSettings) -> None:
+        self.mode = settings.mode
+        """How far it may go now; a reviewer can change it."""
         self._settings = settings
         self._cohorts: dict[Group, _Cohort] = {}
         self._ratified: dict[str, Rule] = {}
@@ -115,11 +117,11 @@ class Learner:
 
     def decided(self, case: Case, at: datetime, *, approved: bool) -> list[Rule]:
         """Learn a reviewer's decision; return the rules whose state it changed."""
-        cohort = self._cohort(case)
+        cohort = self._cohort(case, at)
         if cohort is None:
             return []
         was_guarded = self.guard(case) is not None
-        changed = self._count(cohort, case, approved=approved, was_guarded=was_guarded)
+        changed = self._count(cohort, case, at, approved=approved, was_guarded=was_guarded)
         self._remember(cohort, case, approved=approved)
         if approved:
             self._give_birth(cohort, case)
@@ -132,7 +134,7 @@ class Learner:
         changed = self.decided(case, at, approved=False)
         for rule in self._matching(case):
             if rule.state is RuleState.ACTIVE:
-                self._demote(rule)
+                self._demote(rule, at)
                 changed.append(rule)
         return changed
 
@@ -165,7 +167,12 @@ class Learner:
 
     def covering(self, case: Case) -> Rule | None:
         """The active rule that matches: a ratified one first, then the one with the most evidence."""
-        found = [rule for rule in self._matching(case) if rule.state is RuleState.ACTIVE]
+        acts = self.mode is not Mode.SUGGEST
+        found = [
+            rule
+            for rule in self._matching(case)
+            if rule.state is RuleState.ACTIVE and (acts or rule.author is not Author.LEARNED)
+        ]
         found.sort(key=lambda rule: (rule.author is not Author.LEARNED, rule.decisions), reverse=True)
         return found[0] if found else None
 
@@ -187,8 +194,8 @@ class Learner:
         """The suggested rules that match."""
         return [rule for rule in self._matching(case) if rule.state is RuleState.SUGGESTED]
 
-    def ladder(self, case: Case) -> list[Pattern]:
-        """Three to five patterns that match the call, from the exact call to its widest sensible generalisation."""
+    def ladder(self, case: Case) -> tuple[Rung, ...]:
+        """Up to five rules that match the call, from the exact call to its widest sensible generalisation."""
         cohort = self._cohorts.get(case.group) or _Cohort(self._settings.risk_of(case.risk_class))
         wider = [pattern for _, pattern in self._patterns(cohort, case, least=1)]
         learned = [rule.pattern for rule in self._matching(case) if rule.pattern.exact is None]
@@ -196,7 +203,16 @@ class Learner:
         for pattern in sorted(wider + learned, key=_width):
             if pattern not in found and self._past_rejections(cohort, pattern) == 0:
                 found.append(pattern)
-        return found if len(found) <= 5 else [*found[:2], found[len(found) // 2], *found[-2:]]
+        chosen = found if len(found) <= 5 else [*found[:2], found[len(found) // 2], *found[-2:]]
+        known = {rule.id: rule for rule in cohort.rules if rule.state is not RuleState.SHADOW}
+        rungs: list[Rung] = []
+        for pattern in chosen:
+            approved, rejected = self.past(case.group, pattern)
+            rule = next((rule for rule in known.values() if rule.pattern == pattern), None)
+            bound = None if rule is None else bound_in_words(rule.decisions, rule.rejections)
+            words = sentence(case.group, pattern)
+            rungs.append(Rung(words, pattern, approved, rejected, None if rule is None else rule.id, bound))
+        return tuple(rungs)
 
     def past(self, group: Group, pattern: Pattern) -> tuple[int, int]:
         """How many past approvals and rejections of the group a pattern covers."""
@@ -212,6 +228,7 @@ class Learner:
         risk_class: RiskClass,
         pattern: Pattern,
         by: str,
+        at: datetime,
         *,
         until: datetime | None = None,
         uses: int | None = None,
@@ -222,20 +239,16 @@ class Learner:
             cohort = self._cohorts[group] = _Cohort(self._settings.risk_of(risk_class))
         known = next((rule for rule in cohort.rules if rule.pattern == pattern), None)
         rule = known or self._new_rule(cohort, group, pattern, "ratified", alpha=0.0)
-        rule.state, rule.author, rule.by, rule.until, rule.uses_max = (
-            RuleState.ACTIVE,
-            Author.RATIFIED,
-            by,
-            until,
-            None if uses is None else rule.uses + uses,
-        )
+        rule.enter(RuleState.ACTIVE, at)
+        rule.author, rule.by, rule.until = Author.RATIFIED, by, until
+        rule.uses_max = None if uses is None else rule.uses + uses
         return rule
 
-    def set_state(self, id: str, state: RuleState) -> Rule | None:
+    def set_state(self, id: str, state: RuleState, at: datetime) -> Rule | None:
         """Set what was decided about a rule elsewhere: that it is revoked, asleep, expired or only suggested."""
         rule = self._by_id.get(id)
         if rule is not None:
-            rule.state = state
+            rule.enter(state, at)
         return rule
 
     def used(self, id: str, case: Case, at: datetime) -> None:
@@ -244,18 +257,19 @@ class Learner:
         if rule is not None:
             rule.uses += 1
             rule.last_used = at
+            rule.history.day(at)[2] += 1
             if rule.uses_max is not None and rule.uses >= rule.uses_max:
-                rule.state = RuleState.EXPIRED
+                rule.enter(RuleState.EXPIRED, at)
             rule.samples = (case.exact[:500], *rule.samples)[:_SAMPLES_MAX]
 
-    def _cohort(self, case: Case) -> _Cohort | None:
+    def _cohort(self, case: Case, at: datetime) -> _Cohort | None:
         cohort = self._cohorts.get(case.group)
         if cohort is None and len(self._cohorts) < _GROUPS_MAX:
             for group, other in self._cohorts.items():  # the tool was replaced: what was learned of it sleeps
                 if _is_same_tool(group, case.group):
                     for rule in other.rules:
                         if rule.state in (RuleState.ACTIVE, RuleState.SUGGESTED):
-                            rule.state = RuleState.ASLEEP
+                            rule.enter(RuleState.ASLEEP, at)
             cohort = self._cohorts[case.group] = _Cohort(self._settings.risk_of(case.risk_class))
         return cohort
 
@@ -263,7 +277,9 @@ class Learner:
         cohort = self._cohorts.get(case.group)
         return (rule for rule in (cohort.rules if cohort else ()) if case.mismatch(rule.pattern) is None)
 
-    def _count(self, cohort: _Cohort, case: Case, *, approved: bool, was_guarded: bool) -> list[Rule]:
+    def _count(
+        self, cohort: _Cohort, case: Case, at: datetime, *, approved: bool, was_guarded: bool
+    ) -> list[Rule]:
         """Add the decision to the evidence of every rule that matches; return the rules that changed their state.
 
         A rejection demotes an active rule, unless the guard asked for it and the evidence is still enough.
@@ -272,15 +288,16 @@ class Learner:
         for rule in cohort.rules:
             if rule.state not in _LIVE or case.mismatch(rule.pattern) is not None:
                 continue
+            rule.reviewed(at, approved=approved)
             if not approved:
                 rule.decisions += 1
                 rule.rejections += 1
                 if rule.state is RuleState.ACTIVE:
                     if not was_guarded or not self._is_proven(rule):
-                        self._demote(rule)
+                        self._demote(rule, at)
                         changed.append(rule)
                 elif rule.state is RuleState.SUGGESTED:
-                    rule.state = RuleState.DEMOTED
+                    rule.enter(RuleState.DEMOTED, at)
                     changed.append(rule)
                 continue
             seen = rule.distinct.get(case.exact, 0)
@@ -289,16 +306,17 @@ class Learner:
                 rule.distinct[case.exact] = seen + 1
             if rule.state is RuleState.ACTIVE:
                 rule.confirmations += 1
-            elif self._advance(cohort, rule):
+            elif self._advance(cohort, rule, at):
                 changed.append(rule)
         return changed
 
-    def _advance(self, cohort: _Cohort, rule: Rule) -> bool:
+    def _advance(self, cohort: _Cohort, rule: Rule, at: datetime) -> bool:
         """Suggest or activate the rule if its evidence is enough; return whether its state changed."""
         before = rule.state
-        mode = self._settings.mode
-        if mode is Mode.ACT and self._is_proven(rule):
-            rule.state, rule.author, rule.confirmations = RuleState.ACTIVE, Author.LEARNED, 0
+        mode = self.mode
+        if mode in (Mode.SHADOW, Mode.ACT) and self._is_proven(rule):
+            rule.enter(RuleState.ACTIVE, at)
+            rule.author, rule.confirmations = Author.LEARNED, 0
         elif before is RuleState.SHADOW and mode in (Mode.SUGGEST, Mode.ACT):
             enough = rule.rejections == 0 and rule.decisions >= _suggest_after(cohort)
             known = (
@@ -307,7 +325,8 @@ class Learner:
                 if other is not rule and other.state in (RuleState.SUGGESTED, RuleState.ACTIVE)
             )
             if enough and not any(other.pattern.covers(rule.pattern) for other in known):
-                rule.state, rule.suggestions = RuleState.SUGGESTED, 1
+                rule.enter(RuleState.SUGGESTED, at)
+                rule.suggestions = 1
         elif before is RuleState.SUGGESTED and rule.decisions >= _suggest_after(cohort) << rule.suggestions:
             rule.suggestions += 1  # offered again with twice the evidence
             return True
@@ -323,11 +342,12 @@ class Learner:
             return False
         return e_value(rule.decisions, rule.rejections, rule.risk) >= 1 / rule.alpha
 
-    def _demote(self, rule: Rule) -> None:
+    def _demote(self, rule: Rule, at: datetime) -> None:
         """Take a rule out of force and start its evidence again, which costs a birth."""
         cohort = self._cohorts[rule.group]
         cohort.births += 1
-        rule.state, rule.author, rule.by = RuleState.DEMOTED, Author.LEARNED, None
+        rule.enter(RuleState.DEMOTED, at)
+        rule.author, rule.by = Author.LEARNED, None
         rule.alpha = alpha_of_birth(cohort.births, self._settings.delta)
         rule.decisions = rule.rejections = rule.confirmations = 0
         rule.distinct = {}

@@ -27,13 +27,15 @@ from mew.protocol.kinds import Grant, Kind, Presence, Revoke
 from .policy import Decision, Verdict
 from .rule import Author, Rule, RuleState
 from .settings import AutopilotSettings, Mode
-from .state import DECISION, PRESENT, RATIFY, RULE, AutopilotState, may_fulfil
+from .state import DECISION, MODE, OBJECT, RATIFY, REVOKE, RULE, SUMMARY, AutopilotState, may_fulfil
 
 __all__ = ["AutopilotParticipant"]
 
 _log = logging.getLogger(__name__)
 
 _PROPOSALS_MAX: Final = 5000
+_SUMMARY_S: Final = 60.0
+_ORDERS: Final = frozenset({MODE, RATIFY, REVOKE, OBJECT})
 
 
 class _Proposed(Struct, frozen=True):
@@ -58,6 +60,8 @@ class AutopilotParticipant:
         self._complete = True
         self._sent: set[str] = set()
         self._told: dict[str, tuple[RuleState, Author, int]] = {}
+        self._summarised: dict[str, Any] = {}
+        self._summary_at: float | None = None
 
     async def run(self) -> None:
         """Read the history, then decide about each proposal as it comes; ends when the connection does.
@@ -76,16 +80,29 @@ class AutopilotParticipant:
         self._told = dict(self.state.announced)
         if not self._complete:
             _log.warning("the history of the space is incomplete: every proposal is asked about")
-        if self._settings.mode is not Mode.OFF:
-            self._spawn(PRESENT, {"mode": self._settings.mode.value}, id=None)
+        if not await self._start():
             self._catch_up()
-        self.ready.set()
         async for envelope in feed:
             if (envelope.id, envelope.sender) in seen:
                 continue
             record = self._apply(envelope)
-            if self._settings.mode is not Mode.OFF:
+            if envelope.kind == SUMMARY and envelope.sender == self._client.id and not self.ready.is_set():
+                self._catch_up()
+            elif self.ready.is_set():
                 self._react(envelope, record)
+
+    async def _start(self) -> bool:
+        """Say that an autopilot is here, and how far it goes; return whether everybody was told."""
+        self._summarised = self.state.summary()
+        try:
+            await self._client.send(SUMMARY, self._summarised)
+        except Disconnected:
+            raise
+        except MewError as error:
+            _log.warning("%s: %s", SUMMARY, error)
+            self.state.learner.mode = self._settings.mode
+            return False
+        return True
 
     def _apply(self, envelope: Envelope) -> ProposalRecord | None:
         with suppress(ProtocolError):
@@ -117,6 +134,9 @@ class AutopilotParticipant:
 
     def _catch_up(self) -> None:
         """Finish what an earlier process left: decide what it did not, and send what it decided but did not send."""
+        self.ready.set()
+        if self.state.mode is Mode.OFF:
+            return
         now = datetime.now(UTC)
         for record in self.state.book.open(now):
             decided = self.state.decided.get(record.id)
@@ -127,13 +147,26 @@ class AutopilotParticipant:
         self._announce()
 
     def _react(self, envelope: Envelope, record: ProposalRecord | None) -> None:
+        if envelope.kind in _ORDERS or (envelope.kind == SUMMARY and envelope.sender > self._client.id):
+            self._summarise(at_once=True)
+        if self.state.mode is Mode.OFF:
+            return
         if record is not None:
             self._decide(record)
         if envelope.kind == RATIFY:
             self._check_ratification(envelope)
-        if envelope.kind == PRESENT and envelope.sender > self._client.id:
-            self._spawn(PRESENT, {"mode": self._settings.mode.value}, id=None)  # so that it stands down
         self._announce()
+        self._summarise()
+
+    def _summarise(self, *, at_once: bool = False) -> None:
+        """Tell the figures if they changed, at most once a minute unless `at_once`."""
+        now = asyncio.get_running_loop().time()
+        if not at_once and self._summary_at is not None and now - self._summary_at < _SUMMARY_S:
+            return
+        summary = self.state.summary()
+        if at_once or summary != self._summarised:
+            self._summarised, self._summary_at = summary, now
+            self._spawn(SUMMARY, summary)
 
     @property
     def _stands_down(self) -> str | None:

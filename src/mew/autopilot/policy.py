@@ -12,7 +12,7 @@ from mew.protocol.capability import Capability
 
 from .evidence import bound_in_words
 from .learner import Case, Learner
-from .rule import Author, Rule, sentence
+from .rule import Author, Rule, Rung, sentence
 from .settings import AutopilotSettings, Mode, WrittenRule, never_capability
 
 __all__ = ["Decision", "Policy", "Verdict"]
@@ -31,7 +31,10 @@ class Verdict(StrEnum):
 
 
 class Decision(Struct, frozen=True, omit_defaults=True):
-    """The payload of `autopilot/decision`. `field` is the argument that failed, `bound` the rule's at this moment."""
+    """The payload of `autopilot/decision`. `field` is the argument that failed, `bound` the rule's at this moment.
+
+    `ladder`: the rules that a reviewer can ratify when approving this, narrowest first.
+    """
 
     verdict: Verdict
     why: str
@@ -39,6 +42,7 @@ class Decision(Struct, frozen=True, omit_defaults=True):
     field: str | None = None
     bound: str | None = None
     suggestions: tuple[str, ...] = ()
+    ladder: tuple[Rung, ...] = ()
 
 
 class Policy:
@@ -133,7 +137,7 @@ class Policy:
         return Decision(Verdict.ASK, why, rule.id, wrong.field or None, suggestions=offered)
 
     def _act(self, decision: Decision) -> Decision:
-        if self._settings.mode in (Mode.SUGGEST, Mode.ACT):
+        if self._learner.mode in (Mode.SUGGEST, Mode.ACT):
             return decision
         return Decision(Verdict.SHADOW, decision.why, decision.rule, bound=decision.bound)
 

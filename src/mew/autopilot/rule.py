@@ -6,6 +6,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from mew.protocol.json import encode_json
@@ -13,9 +14,24 @@ from mew.protocol.json import encode_json
 from .evidence import ADVERSARY, bound_in_words
 from .view import View
 
-__all__ = ["Author", "Group", "Mismatch", "Pattern", "Rule", "RuleState", "mismatch", "rule_id", "sentence"]
+__all__ = [
+    "Author",
+    "Group",
+    "Mismatch",
+    "Pattern",
+    "Rule",
+    "RuleHistory",
+    "RuleState",
+    "Rung",
+    "mismatch",
+    "rule_id",
+    "sentence",
+]
 
 _VALUES_SHOWN: Final = 6
+_RECENT_MAX: Final = 200
+_DAYS_MAX: Final = 60
+_STATES_MAX: Final = 20
 _SAYS: Final = {"value": "is", "domain": "at", "host": "on", "program": "runs", "shape": "of the form"}
 
 
@@ -92,6 +108,39 @@ class Mismatch(Struct, frozen=True):
     why: str
 
 
+class Rung(Struct, frozen=True, omit_defaults=True):
+    """One rule of the ladder that a reviewer can choose: `scope` goes into `autopilot/ratify`.
+
+    `approved` and `rejected` are past decisions that it covers. There is a `bound` only if the rule is known: of a
+    pattern chosen from these decisions they prove nothing.
+    """
+
+    sentence: str
+    scope: Pattern
+    approved: int
+    rejected: int
+    rule: str | None = None
+    bound: str | None = None
+
+
+class RuleHistory(Struct):
+    """What became of a rule, short enough for a plot.
+
+    `recent`: its latest reviewed calls, `a` approved, `r` rejected. `days`: approved, rejected, decided alone.
+    """
+
+    states: list[tuple[datetime, RuleState]] = []
+    days: dict[str, list[int]] = {}
+    recent: str = ""
+
+    def day(self, at: datetime) -> list[int]:
+        """The counts of this day, to be added to."""
+        counts = self.days.setdefault(at.date().isoformat(), [0, 0, 0])
+        if len(self.days) > _DAYS_MAX:
+            del self.days[next(iter(self.days))]
+        return counts
+
+
 class Rule(Struct, kw_only=True):
     """A pattern with its evidence. `decisions` and `rejections` were made after its birth."""
 
@@ -115,6 +164,19 @@ class Rule(Struct, kw_only=True):
     samples: tuple[str, ...] = ()
     resets: int = 0
     suggestions: int = 0
+    history: RuleHistory = msgspec.field(default_factory=RuleHistory)
+
+    def enter(self, state: RuleState, at: datetime) -> None:
+        """Change the state, and note when."""
+        if state is not self.state:
+            self.state = state
+            self.history.states.append((at, state))
+            del self.history.states[:-_STATES_MAX]
+
+    def reviewed(self, at: datetime, *, approved: bool) -> None:
+        """Note for the history that a reviewer decided about a call it covers."""
+        self.history.day(at)[0 if approved else 1] += 1
+        self.history.recent = (self.history.recent + ("a" if approved else "r"))[-_RECENT_MAX:]
 
     def as_dict(self) -> dict[str, Any]:
         """The rule as `autopilot/rule` has it."""
@@ -140,6 +202,11 @@ class Rule(Struct, kw_only=True):
             "until": self.until,
             "last_used": self.last_used,
             "samples": self.samples,
+            "history": {
+                "states": self.history.states,
+                "days": [[day, *counts] for day, counts in self.history.days.items()],
+                "recent": self.history.recent,
+            },
         }
 
 

@@ -25,17 +25,29 @@ from mew.protocol.kinds import Kind
 from .learner import Case, Learner
 from .policy import Decision, Policy, Verdict
 from .rule import Author, Group, Pattern, Rule, RuleState
-from .settings import AutopilotSettings, RiskClass
+from .settings import AutopilotSettings, Mode, RiskClass
+from .summary import Figures
 from .view import subject
 
-__all__ = ["DECISION", "OBJECT", "PRESENT", "RATIFY", "REVOKE", "RULE", "AutopilotState", "may_fulfil"]
+__all__ = [
+    "DECISION",
+    "MODE",
+    "OBJECT",
+    "RATIFY",
+    "REVOKE",
+    "RULE",
+    "SUMMARY",
+    "AutopilotState",
+    "may_fulfil",
+]
 
 DECISION: Final = "autopilot/decision"
 RULE: Final = "autopilot/rule"
 RATIFY: Final = "autopilot/ratify"
 REVOKE: Final = "autopilot/revoke"
 OBJECT: Final = "autopilot/object"
-PRESENT: Final = "autopilot/present"
+SUMMARY: Final = "autopilot/summary"
+MODE: Final = "autopilot/mode"
 _NO_LABEL: Final = frozenset(
     {"busy", "duplicate", "timeout", "incapable", "resource_limit", "no_longer_needed"}
 )
@@ -69,6 +81,15 @@ class _DecisionSeen(Struct, frozen=True):
     rule: str | None = None
 
 
+class _ModeSet(Struct, frozen=True):
+    mode: Mode
+
+
+class _SummarySeen(Struct, frozen=True):
+    mode: Mode
+    configured: Mode
+
+
 class AutopilotState:
     """Fed with the envelopes of a space in order; decides about proposals with what they taught."""
 
@@ -83,6 +104,10 @@ class AutopilotState:
         """What the autopilot last said of each rule, as seen in the log."""
         self.others: dict[str, None] = {}
         """Other autopilots that were seen in this space."""
+        self.figures = Figures()
+        self._configured: Mode | None = None
+        self._at: datetime | None = None
+        self._decided_at: dict[str, datetime] = {}
         self._policy = Policy(settings, self.learner, seed)
         self._cases: dict[str, Case] = {}
         self._named: dict[str, str] = {}  # an autopilot envelope -> the rule or proposal it is about
@@ -91,7 +116,8 @@ class AutopilotState:
 
     def apply(self, envelope: Envelope, seen_at: datetime) -> ProposalRecord | None:
         """Take the next envelope; return the record if it is a new proposal."""
-        at = seen_at if envelope.ts is UNSET else envelope.ts
+        at = (self._at or seen_at) if envelope.ts is UNSET else envelope.ts
+        self._at = at
         known = envelope.id in self.book
         records = self.book.apply_all(envelope, at)
         for record in records:
@@ -127,7 +153,7 @@ class AutopilotState:
         uses: dict[str, int] = {}
         for _, rule_id in self._uses:
             uses[rule_id] = uses.get(rule_id, 0) + 1
-        return self._policy.decide(
+        decision = self._policy.decide(
             case,
             record.params,
             now,
@@ -135,6 +161,9 @@ class AutopilotState:
             may_approve=may_approve,
             uses_last_hour=uses,
         )
+        if decision.verdict is Verdict.FULFIL:
+            return decision
+        return msgspec.structs.replace(decision, ladder=self.learner.ladder(case))
 
     def case(self, record: ProposalRecord, params: Mapping[str, Any] | None = None) -> Case:
         """The call of a record as the learner sees it, or the same call with the params that ran."""
@@ -173,9 +202,27 @@ class AutopilotState:
         """The open proposals without a decision of the autopilot."""
         return (record for record in self.book.open(now) if record.id not in self.decided)
 
-    def ladder(self, record: ProposalRecord) -> list[Pattern]:
-        """The rules that a reviewer can choose from when approving this proposal, narrowest first."""
-        return self.learner.ladder(self.case(record))
+    @property
+    def is_reconfigured(self) -> bool:
+        """Whether the settings have another mode than when the autopilot last spoke: then they win over the dial."""
+        return self._configured is not self.settings.mode
+
+    @property
+    def mode(self) -> Mode:
+        """How far it goes now: as configured, unless a reviewer turned the dial since."""
+        return self.learner.mode
+
+    def summary(self) -> dict[str, Any]:
+        """The payload of `autopilot/summary`; `mode` is in force once it is seen."""
+        states: dict[str, int] = {}
+        for rule in self.learner.rules:
+            states[rule.state.value] = states.get(rule.state.value, 0) + 1
+        return {
+            "mode": (self.settings.mode if self.is_reconfigured else self.mode).value,
+            "configured": self.settings.mode.value,
+            "rules": states,
+            **self.figures.as_dict(),
+        }
 
     def ratification(self, envelope: Envelope) -> tuple[Rule, ProposalRecord | None] | None:
         """The rule that a ratification put into force, and the proposal it names."""
@@ -187,10 +234,13 @@ class AutopilotState:
 
     # Labels.
 
-    def _teaches(self, by: str, record: ProposalRecord) -> bool:
-        if by in (self.me, record.proposer) or by in self.others:
+    def _is_reviewer(self, who: str) -> bool:
+        if who == self.me or who in self.others:
             return False
-        return not self.settings.reviewers or by in self.settings.reviewers
+        return not self.settings.reviewers or who in self.settings.reviewers
+
+    def _teaches(self, by: str, record: ProposalRecord) -> bool:
+        return by != record.proposer and self._is_reviewer(by)
 
     def _learn_fulfilment(self, record: ProposalRecord, envelope: Envelope) -> None:
         sent = next((one for one in record.fulfilments if one.id == envelope.id), None)
@@ -198,6 +248,7 @@ class AutopilotState:
             return
         if not self._was_reviewed(record, sent):
             return
+        self.figures.reviewed(self._review_s(record, sent.at))
         if not sent.edited:
             self._note(self.learner.decided(self.case(record), sent.at, approved=True))
             return
@@ -209,14 +260,19 @@ class AutopilotState:
         said = next((one for one in record.rejections if one.id == envelope.id), None)
         if said is None or said.reason in _NO_LABEL or not self._teaches(said.by, record):
             return
+        decided = self.decided.get(record.id)
+        self.figures.on(said.at).disagreed += decided is not None and decided.verdict is Verdict.AUDIT
         self._note(self.learner.decided(self.case(record), said.at, approved=False))
 
     def _was_reviewed(self, record: ProposalRecord, decision: Fulfilment | Rejection) -> bool:
         """Whether a person had the time to look: a quick yes teaches nothing. A quick no does."""
         if isinstance(decision, Fulfilment) and _UNATTENDED in (decision.via or ""):
             return False
-        took_s = (decision.at - record.created).total_seconds()
-        return took_s >= self.settings.min_review_s
+        return self._review_s(record, decision.at) >= self.settings.min_review_s
+
+    def _review_s(self, record: ProposalRecord, at: datetime) -> float:
+        """How long a review took, from when the autopilot saw the proposal: the proposer's clock is not trusted."""
+        return max(0.0, (at - self._decided_at.get(record.id, record.created)).total_seconds())
 
     def _note(self, changed: list[Rule]) -> None:
         for rule in changed:
@@ -225,24 +281,27 @@ class AutopilotState:
     # Envelopes of the autopilot and about it.
 
     def _autopilot(self, envelope: Envelope, at: datetime) -> None:
-        if envelope.kind in (DECISION, RULE, PRESENT):
+        if envelope.kind in (DECISION, RULE, SUMMARY):
             if envelope.sender == self.me:
                 self._own(envelope, at)
             else:
                 self.others[envelope.sender] = None
         elif envelope.kind == RATIFY:
-            self._ratified(envelope)
+            self._ratified(envelope, at)
+        elif envelope.kind == MODE:
+            self._set_mode(envelope)
         elif envelope.kind == REVOKE:
             order = _read_order(envelope)
             rule = self.learner.rule(self._rule_named(order, envelope) or "")
             if rule is not None and rule.state is not RuleState.REVOKED:
-                self.learner.set_state(rule.id, RuleState.ASLEEP if order.pause else RuleState.REVOKED)
+                self.learner.set_state(rule.id, RuleState.ASLEEP if order.pause else RuleState.REVOKED, at)
                 self._note([rule])
         elif envelope.kind == OBJECT:
             order = _read_order(envelope)
             named = [order.proposal or "", *(self._named.get(id, id) for id in envelope.correlation_id)]
             record = next((self.book[id] for id in named if id in self.book), None)
             if record is not None and envelope.sender != self.me:
+                self.figures.on(at).objected += 1
                 self._note(self.learner.objected(self.case(record), at))
 
     def _own(self, envelope: Envelope, at: datetime) -> None:
@@ -251,12 +310,20 @@ class AutopilotState:
             proposal = envelope.correlation_id[0]
             self._remember(self.decided, proposal, decided)
             self._remember(self._named, envelope.id, proposal)
+            self._remember(self._decided_at, proposal, at)
+            today = self.figures.on(at)
+            today.proposals += 1
+            today.alone += decided.verdict is Verdict.FULFIL
+            today.audited += decided.verdict is Verdict.AUDIT
             record = self.book.get(proposal)
             if decided.verdict is Verdict.FULFIL and decided.rule is not None and record is not None:
                 self._uses.append((at, decided.rule))
                 self.learner.used(decided.rule, self.case(record), at)
                 rule = self.learner.rule(decided.rule)
                 self._note([] if rule is None else [rule])
+        elif envelope.kind == SUMMARY:
+            summary = envelope.read(_SummarySeen)
+            self.learner.mode, self._configured = summary.mode, summary.configured
         elif envelope.kind == RULE:
             said = envelope.read(_Announced)
             self._remember(self._named, envelope.id, said.rule)
@@ -265,15 +332,21 @@ class AutopilotState:
                 return
             if said.refused is not None:
                 rule.author, rule.by = Author.LEARNED, None
-                self.learner.set_state(rule.id, said.state)
+                self.learner.set_state(rule.id, said.state, at)
             elif said.state in (RuleState.EXPIRED, RuleState.ASLEEP):
-                self.learner.set_state(rule.id, said.state)
+                self.learner.set_state(rule.id, said.state, at)
+            self.figures.on(at).demoted += said.state is RuleState.DEMOTED
             self.announced[rule.id] = (said.state, said.author, said.suggestions)
 
-    def _ratified(self, envelope: Envelope) -> None:
+    def _set_mode(self, envelope: Envelope) -> None:
+        """Turn the dial, if a reviewer does it and it is not configured to be off."""
+        if self._is_reviewer(envelope.sender) and self.settings.mode is not Mode.OFF:
+            self.learner.mode = envelope.read(_ModeSet).mode
+
+    def _ratified(self, envelope: Envelope, at: datetime) -> None:
         order = _read_order(envelope)
-        by, reviewers = envelope.sender, self.settings.reviewers
-        if by == self.me or by in self.others or (reviewers and by not in reviewers):
+        by = envelope.sender
+        if not self._is_reviewer(by):
             return
         known = self.learner.rule(self._rule_named(order, envelope) or "")
         record = self.book.get(order.proposal or "")
@@ -289,7 +362,7 @@ class AutopilotState:
             return
         if by == group.proposer:
             return
-        rule = self.learner.ratify(group, risk_class, pattern, by, until=order.until, uses=order.uses)
+        rule = self.learner.ratify(group, risk_class, pattern, by, at, until=order.until, uses=order.uses)
         self._remember(self._named, envelope.id, rule.id)
         self._note([rule])
 

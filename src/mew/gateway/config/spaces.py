@@ -65,7 +65,7 @@ _AUTOPILOT_SENDS: Final = (
     "mcp/request",
     "autopilot/decision",
     "autopilot/rule",
-    "autopilot/present",
+    "autopilot/summary",
     "participant/status",
 )
 

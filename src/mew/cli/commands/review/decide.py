@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from mew.autopilot.rule import Rung
 from mew.cli.arguments import read_pairs
 from mew.cli.elicitation import answering
 from mew.cli.locate.journal import Failed
@@ -20,7 +21,7 @@ from mew.proposals.differences import differences
 from mew.proposals.record import ProposalRecord
 from mew.protocol.visible import visible
 
-from .always import Rung, ladder_of, ratify
+from .always import ladder_of, ratify, rung_in_words
 from .desk import Desk
 
 __all__ = ["APPROVED_S", "Wanted", "approved", "rejected", "rejected_all_left", "what_will_run"]
@@ -102,7 +103,7 @@ async def approved(me: Client, written: str, wanted: Wanted) -> Done:
 async def _chosen(me: Client, review: Review, number: int) -> Rung:
     """The rung of the ladder with this number, or the one that somebody at the terminal chooses."""
     rungs = await ladder_of(me, review.id)
-    lines = [f"  {place}  {rung.text}" for place, rung in enumerate(rungs, start=1)]
+    lines = [f"  {place}  {rung_in_words(rung)}" for place, rung in enumerate(rungs, start=1)]
     if number == 0:
         answer = await ask("\n".join(("Do not ask again if:", *lines, f"Which, 1 to {len(rungs)}? ")))
         number = int(answer) if answer.strip().isdecimal() else 0
