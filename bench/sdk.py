@@ -21,8 +21,8 @@ import mew
 from bench.candidates import MEW
 from bench.server import running
 from bench.workloads import Workload
-from mew.client.wire.connection import Connection
-from mew.client.wire.websocket import WebSocketTransport
+from mew.client.connection.connection import Connection
+from mew.client.connection.websocket import WebSocketTransport
 
 SPACE: Final = "bench"
 TOKEN: Final = "t0"

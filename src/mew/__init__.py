@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from mew.client.blocking.sync import Cancelled, connect_sync
-    from mew.client.client import Client
-    from mew.client.connecting import connect
+    from mew.client.client import Client, connect
+    from mew.client.connection.websocket import Via
     from mew.client.errors import (
         Absent,
         AlreadyDecided,
@@ -41,16 +41,22 @@ if TYPE_CHECKING:
     )
     from mew.client.mcp.call import Call
     from mew.client.mcp.model_tools import ToolCall, anthropic_tools, openai_tools, resolve_tool_call
-    from mew.client.mcp.question import Question
+    from mew.client.mcp.questions import Question
     from mew.client.mcp.results import Image, Message, ToolResult
     from mew.client.mcp.validation import InvalidArguments
-    from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, Strategy, TimedOut, Withdrawn
+    from mew.client.participant.memory import EnvelopeMemory
+    from mew.client.participant.participant import Participant
+    from mew.client.proposals.outcomes import (
+        Fulfilled,
+        Outcome,
+        Rejected,
+        Stage,
+        Strategy,
+        TimedOut,
+        Withdrawn,
+    )
     from mew.client.proposals.review import Review
-    from mew.client.proposals.stages import Stage
-    from mew.client.serving.participant import Participant
-    from mew.client.serving.retention import EnvelopeMemory
     from mew.client.streams.files import safe_name
-    from mew.client.wire.websocket import Via
     from mew.proposals.catalogue import Tool
     from mew.protocol.envelope import Envelope
     from mew.protocol.errors import InvalidCapability
@@ -104,8 +110,7 @@ __all__ = [
 
 _HOMES: Final = {
     "mew.client.blocking.sync": ("Cancelled", "connect_sync"),
-    "mew.client.client": ("Client",),
-    "mew.client.connecting": ("connect",),
+    "mew.client.client": ("Client", "connect"),
     "mew.client.errors": (
         "Absent",
         "AlreadyDecided",
@@ -125,7 +130,7 @@ _HOMES: Final = {
     ),
     "mew.client.mcp.call": ("Call",),
     "mew.client.mcp.model_tools": ("ToolCall", "anthropic_tools", "openai_tools", "resolve_tool_call"),
-    "mew.client.mcp.question": ("Question",),
+    "mew.client.mcp.questions": ("Question",),
     "mew.client.mcp.results": ("Image", "Message", "ToolResult"),
     "mew.client.mcp.validation": ("InvalidArguments",),
     "mew.proposals.catalogue": ("Tool",),
@@ -133,16 +138,16 @@ _HOMES: Final = {
         "Fulfilled",
         "Outcome",
         "Rejected",
+        "Stage",
         "Strategy",
         "TimedOut",
         "Withdrawn",
     ),
     "mew.client.proposals.review": ("Review",),
-    "mew.client.proposals.stages": ("Stage",),
-    "mew.client.serving.participant": ("Participant",),
-    "mew.client.serving.retention": ("EnvelopeMemory",),
+    "mew.client.participant.participant": ("Participant",),
+    "mew.client.participant.memory": ("EnvelopeMemory",),
     "mew.client.streams.files": ("safe_name",),
-    "mew.client.wire.websocket": ("Via",),
+    "mew.client.connection.websocket": ("Via",),
     "mew.protocol.envelope": ("Envelope",),
     "mew.protocol.errors": ("InvalidCapability",),
 }

@@ -20,11 +20,10 @@ from typing import Any, Final, Self
 from msgspec import Raw
 
 from mew.client.client import Client
+from mew.client.connection.connection import Connection
+from mew.client.connection.transport import MemoryLink, MemoryTransport, PastPage
 from mew.client.errors import ConnectError, Disconnected
-from mew.client.serving.participant import Participant
-from mew.client.wire.connection import Connection
-from mew.client.wire.memory import MemoryLink, MemoryTransport
-from mew.client.wire.transport import PastPage
+from mew.client.participant.participant import Participant
 from mew.gateway.config.settings import Limits
 from mew.gateway.http.schemas import EnvelopesQuery, InvalidQuery, read_query
 from mew.gateway.room.outbox import Outbox

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from mew.client.wire.connection import Connection
+from mew.client.connection.connection import Connection
 from mew.protocol.envelope import Envelope
 
 __all__ = ["SETTLED", "Ear", "settled"]

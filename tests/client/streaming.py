@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.reply import awaiting
 from mew.client.streams.stream import Stream
 from mew.client.streams.streams import Streams
-from mew.client.wire.awaiting import awaiting
-from mew.client.wire.connection import Connection
 from mew.gateway.config.settings import Limits
 from mew.protocol.envelope import Envelope
 from mew.testing import Space

@@ -12,9 +12,8 @@ from mew.client.client import Client
 from mew.client.errors import Absent, NotFulfilled, Refused, RpcError, ToolError, Unanswered
 from mew.client.mcp.call import Call
 from mew.client.mcp.results import Image, Message
-from mew.client.proposals.outcomes import Rejected, TimedOut
-from mew.client.proposals.stages import Stage
-from mew.client.serving.participant import Participant
+from mew.client.participant.participant import Participant
+from mew.client.proposals.outcomes import Rejected, Stage, TimedOut
 from mew.protocol.kinds import Kind
 from mew.testing import Space
 

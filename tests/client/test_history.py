@@ -12,7 +12,8 @@ from aiohttp import web
 
 import mew
 from mew.client import history as client_history
-from mew.client.wire import past, websocket
+from mew.client.connection import transport as transport_module
+from mew.client.connection import websocket
 from mew.gateway.config.loader import load_config
 from mew.gateway.config.settings import Limits
 from mew.gateway.server import Gateway
@@ -55,7 +56,7 @@ async def texts(history: Any) -> list[str]:
 async def test_all_that_was_said_is_told_in_both_directions(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past, "_PAGE_ENVELOPES", 4)
+    monkeypatch.setattr(transport_module, "_PAGE_ENVELOPES", 4)
     async with connect("ann") as ann, connect("bot") as bot:
         said = [f"{n}" for n in range(20)]
         for text in said:
@@ -126,7 +127,7 @@ async def test_what_was_for_others_is_not_told() -> None:
 async def test_a_walk_survives_that_the_gateway_starts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past, "_PAGE_ENVELOPES", 3)
+    monkeypatch.setattr(transport_module, "_PAGE_ENVELOPES", 3)
     monkeypatch.setattr(client_history, "_AWAY_S", 0.03)
     monkeypatch.setattr(client_history, "_AGAIN_S", 0.01)
     async with asyncio.timeout(20), AsyncExitStack() as stack:

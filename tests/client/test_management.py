@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import UNSET
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.reply import awaiting
 from mew.client.errors import Absent, Disconnected, Refused, Unanswered
-from mew.client.management import Management, acknowledge_grants
-from mew.client.oversight import Oversight
-from mew.client.wire.awaiting import awaiting
-from mew.client.wire.connection import Connection
+from mew.client.management import Management, Oversight, acknowledge_grants
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import CloseCode, InvalidCapability, Refusal

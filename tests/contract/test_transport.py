@@ -10,10 +10,10 @@ from typing import Any, Final
 import pytest
 
 from mew import testing
+from mew.client.connection.connection import Connection
+from mew.client.connection.feed import HIGH
+from mew.client.connection.websocket import Via, WebSocketTransport
 from mew.client.errors import ConnectError, Disconnected, Refused, Uncertain
-from mew.client.wire.connection import Connection
-from mew.client.wire.feed import HIGH
-from mew.client.wire.websocket import Via, WebSocketTransport
 from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.protocol.envelope import Envelope

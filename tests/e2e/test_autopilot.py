@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mew
-from mew.client.wire.feed import Feed
+from mew.client.connection.feed import Feed
 from mew.protocol.envelope import Envelope
 
 from .process import Gateway, run_gateway

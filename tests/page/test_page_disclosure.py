@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 import mew
-from mew.client.proposals.proposal import Proposal
+from mew.client.proposals.proposer import Proposal
 from mew.protocol.kinds import Kind
 
 from .test_page_for_everyone import assert_for_everyone

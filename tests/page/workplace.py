@@ -8,7 +8,7 @@ from typing import Any, Final
 from playwright.async_api import Browser, Locator, Page, expect
 
 import mew
-from mew.client.proposals.proposal import Proposal
+from mew.client.proposals.proposer import Proposal
 
 __all__ = ["DEADLINE_MS", "SPACE", "Workplace", "open_page", "work"]
 

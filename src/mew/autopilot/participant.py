@@ -16,8 +16,8 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mew.client.client import Client
+from mew.client.connection.session import Roster
 from mew.client.errors import Disconnected, MewError
-from mew.client.wire.roster import Roster
 from mew.proposals.record import ProposalRecord, names_in
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import Envelope

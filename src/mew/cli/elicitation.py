@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mew.client.client import Client
 from mew.client.errors import AlreadyDecided, MewError
-from mew.client.mcp.question import Question
+from mew.client.mcp.questions import Question
 from mew.client.mcp.validation import InvalidArguments
 from mew.protocol.visible import literal, named
 

@@ -78,8 +78,8 @@ class Place:
             Failed: as `door`.
             MewError: no connection, or what was asked for was not done.
         """
-        from mew.client.connecting import connect  # loads what not every command needs
-        from mew.client.wire.websocket import Via
+        from mew.client.client import connect  # loads what not every command needs
+        from mew.client.connection.websocket import Via
 
         door = self.door
         via = Via.FIRST_FRAME if self.flags.join is JoinHow.FRAME else Via.HEADER

@@ -6,17 +6,16 @@ from typing import Any, Final
 from mew.proposals.book import ProposalBook
 from mew.proposals.catalogue import Catalogue, Tool
 
+from .connection.connection import Connection
 from .errors import RpcError
 from .mcp.requests import OnProgress, Requests, tool_call
 from .mcp.results import Message, contents_of, messages_of, value_of
 from .member import Member
-from .proposals.live import keep_current
-from .proposals.outcomes import Strategy
-from .proposals.propose import Proposals
+from .proposals.outcomes import OnStage, Strategy
+from .proposals.proposer import Proposals
 from .proposals.review import Reviews
-from .proposals.stages import OnStage
+from .proposals.tracker import keep_current
 from .streams.streams import Streams
-from .wire.connection import Connection
 
 __all__ = ["Caller"]
 

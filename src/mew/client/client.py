@@ -1,32 +1,31 @@
-"""Client: somebody in a space, as an application uses it. Everything it does is in the modules beside it."""
+"""Client: a participant of a space, as an application uses it, and `connect`, which makes one."""
 
 import os
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from math import inf
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from mew.protocol.envelope import Envelope
 
 from .caller import Caller
-from .management import Granted, Invited, Management, Written, acknowledge_grants
-from .mcp.question import Question
-from .mcp.questions import Questions
+from .chat import About, ChatRoom
+from .connection.connection import Connection
+from .connection.feed import Feed
+from .connection.websocket import Via, WebSocketTransport, address
+from .management import Granted, Invited, Management, Oversight, Written, acknowledge_grants
+from .mcp.questions import Question, Questions
 from .mcp.requests import OnProgress, tool_call
-from .oversight import Oversight
-from .proposals.outcomes import Strategy
-from .proposals.proposal import Proposal
+from .proposals.outcomes import OnStage, Strategy
+from .proposals.proposer import Proposal
 from .proposals.review import Review
-from .proposals.stages import OnStage
+from .reasoning import Reasoning, Reasonings
 from .streams.files import Progress, Saved, Uploaded, save, upload
 from .streams.stream import Stream
-from .talk.chat import About, ChatRoom
-from .talk.reasoning import Reasoning
-from .talk.reasonings import Reasonings
-from .wire.connection import Connection
-from .wire.feed import Feed
 
-__all__ = ["Client"]
+__all__ = ["Client", "connect"]
 
 
 class Client(Caller):
@@ -291,3 +290,40 @@ class Client(Caller):
     async def kick(self, participant_id: str, *, reason: str | None = None) -> Envelope:
         """Remove somebody; returns when they have left."""
         return await self._management.kick(participant_id, reason=reason)
+
+
+def connect(
+    url: str | None = None,
+    *,
+    space: str | None = None,
+    token: str | Path | None = None,
+    participant: str | None = None,
+    via: Via = Via.HEADER,
+    tls: ssl.SSLContext | None = None,
+    first_within_s: float = 0.0,
+    recall: int = 0,
+) -> Client:
+    """Somebody in a space, for `async with`: who that is, the token says.
+
+        async with mew.connect("ws://localhost:8080", space="demo", token=Path("ann.token")) as me:
+            await me.chat("hello")
+
+    Without a URL it is where the environment says, as under `mew up`: `MEW_GATEWAY`, `MEW_SPACE`, `MEW_TOKEN_FILE`,
+    `MEW_AS`.
+
+    `token` may be a file. `space` may be left out where the gateway serves one. `via` is how the token travels.
+    `participant` is the id to join under, which other gateways than ours may need to be told.
+    `first_within_s`: how long to go on trying where nobody is there yet; once connected, it reconnects by itself.
+    `recall`: how many of the last envelopes of the space to look at first, so that proposals and chats that wait
+    since before are known (`me.recalled` has them).
+
+    Raises:
+        ValueError: the URL is not one of a gateway, or has a token in it; there is none; `recall` without a space.
+    """
+    found = address(url, space, token, participant)
+    transport = WebSocketTransport(
+        found.url, space=found.space, token=found.token, participant=found.participant, via=via, tls=tls
+    )
+    if recall and transport.space is None:
+        raise ValueError("recall= needs space=, or ?space= in the URL")
+    return Client(Connection(transport, first_within_s=first_within_s, recall=recall))

@@ -14,9 +14,9 @@ from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 
+from .connection.connection import Connection
+from .connection.transport import Walk
 from .errors import ConnectError
-from .wire.connection import Connection
-from .wire.past import Walk
 
 __all__ = ["Asked", "History"]
 

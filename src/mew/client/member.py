@@ -8,13 +8,10 @@ from typing import Any, Self
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import Envelope, ParticipantId
 
+from .connection.connection import Connection
+from .connection.feed import Feed, Filter
+from .connection.session import Gap, Misconduct, Roster
 from .history import Asked, History
-from .wire.connection import Connection
-from .wire.feed import Feed
-from .wire.filters import Filter
-from .wire.roster import Roster
-from .wire.session import Gap, Misconduct
-from .wire.subscription import subscribe
 
 __all__ = ["Member"]
 
@@ -134,7 +131,7 @@ class Member:
         wanted = Filter.of(
             kind=kind, sender=sender, context=context, to=self.id if to_me else None, about=about
         )
-        return subscribe(self.connection, wanted)
+        return self.connection.subscribe(wanted)
 
     def history(
         self,

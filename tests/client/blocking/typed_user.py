@@ -6,9 +6,9 @@ from typing import Any, assert_type
 import mew
 from mew.client.blocking import sync
 from mew.client.blocking.sync import connect_sync
+from mew.client.connection.feed import Feed
 from mew.client.proposals.review import Review
 from mew.client.streams.files import Uploaded
-from mew.client.wire.feed import Feed
 from mew.protocol.envelope import Envelope, ParticipantId
 
 

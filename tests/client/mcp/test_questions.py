@@ -11,9 +11,9 @@ from tests.client.ear import Ear, settled
 from mew.client.client import Client
 from mew.client.errors import AlreadyDecided, RpcError, Unanswered
 from mew.client.mcp.call import Call
-from mew.client.mcp.question import Question
+from mew.client.mcp.questions import Question
 from mew.client.mcp.validation import InvalidArguments
-from mew.client.serving.participant import Participant
+from mew.client.participant.participant import Participant
 from mew.protocol.kinds import Kind
 from mew.testing import Space
 

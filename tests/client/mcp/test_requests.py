@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.reply import awaiting
 from mew.client.errors import Absent, Disconnected, Refused, RpcError, Unanswered
 from mew.client.mcp.requests import Requests
-from mew.client.wire.awaiting import awaiting
-from mew.client.wire.connection import Connection
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind, McpRequest

@@ -24,7 +24,7 @@ from mew.client.mcp.results import (
     read_result,
     value_of,
 )
-from mew.client.mcp.schema import output_of
+from mew.client.tools.schema import output_of
 from mew.protocol.json import decode_json, encode_json
 
 PNG = b"\x89PNG"

@@ -8,8 +8,8 @@ from tests.client.ear import Ear, settled
 
 import mew
 from mew.client.client import Client
+from mew.client.mcp.model_tools import ToolListings
 from mew.client.mcp.requests import Requests
-from mew.client.mcp.tool_listings import ToolListings
 from mew.protocol.kinds import Kind
 from mew.testing import Space
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.client.mcp.tool_names import exposed_name, split_exposed_name
+from mew.client.mcp.model_tools import exposed_name, split_exposed_name
 
 TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 

@@ -12,9 +12,9 @@ from tests.client.ear import Ear, settled
 
 from mew.client.client import Client
 from mew.client.errors import AlreadyDecided, Disconnected, NotFulfilled, RpcError
+from mew.client.participant.participant import Participant
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, TimedOut, Withdrawn
 from mew.client.proposals.review import Review
-from mew.client.serving.participant import Participant
 from mew.proposals.record import ProposalStatus
 from mew.protocol.kinds import Kind
 from mew.testing import Space

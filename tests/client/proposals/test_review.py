@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.reply import awaiting
 from mew.client.errors import Absent, AlreadyDecided, Disconnected, Refused, RpcError, ToolError, Unanswered
 from mew.client.mcp.requests import Requests
 from mew.client.mcp.validation import InvalidArguments
-from mew.client.proposals.live import keep_current
+from mew.client.participant.participant import Participant
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, Withdrawn
-from mew.client.proposals.propose import Proposals
+from mew.client.proposals.proposer import Proposals
 from mew.client.proposals.review import Review, Reviews
-from mew.client.serving.participant import Participant
-from mew.client.wire.awaiting import awaiting
-from mew.client.wire.connection import Connection
+from mew.client.proposals.tracker import keep_current
 from mew.proposals.book import ProposalBook
 from mew.proposals.preview import preview
 from mew.protocol.envelope import Envelope

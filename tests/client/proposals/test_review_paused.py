@@ -10,9 +10,9 @@ from tests.client.ear import Ear, settled
 
 from mew.client.client import Client
 from mew.client.errors import AlreadyDecided
-from mew.client.proposals.proposal import Proposal
+from mew.client.participant.participant import Participant
+from mew.client.proposals.proposer import Proposal
 from mew.client.proposals.review import Review
-from mew.client.serving.participant import Participant
 from mew.protocol.kinds import Kind
 from mew.testing import Space
 

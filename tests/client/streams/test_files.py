@@ -14,10 +14,9 @@ from tests.client.streaming import joined, seen, stage, tell
 
 from mew.client.errors import Corrupt, Refused, StreamBroken
 from mew.client.streams import files
-from mew.client.streams.files import Saved, Uploaded, safe_name, save, upload
+from mew.client.streams.files import WINDOW_BYTES, Saved, Uploaded, safe_name, save, upload
 from mew.client.streams.stream import Stream
 from mew.client.streams.streams import Streams
-from mew.client.streams.window import WINDOW_BYTES
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mew.client.wire.websocket import Via, WebSocketLink
+from mew.client.connection.websocket import Via, WebSocketLink
 
 __all__ = [
     "Envelope",

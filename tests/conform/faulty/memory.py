@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from mew.client.serving import compaction
+from mew.client.participant import control
 
 from .faults import (
     Envelope,
@@ -279,7 +279,7 @@ MEMORY: Final = {
     "memory.watched": patched(
         "compaction.it_makes_room_by_itself",
         "its context ran full",
-        lambda monkeypatch: monkeypatch.setattr(compaction, "_FULL", 99),
+        lambda monkeypatch: monkeypatch.setattr(control, "_FULL", 99),
     ),
     "memory.compaction-told": sends(
         "compaction.it_says_when_it_makes_room",

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from mew.client.wire.websocket import Via
+from mew.client.connection.websocket import Via
 
 from .faults import Envelope, Fault, Wrong, afresh, drop, payload, sends, spoken, takes, when
 

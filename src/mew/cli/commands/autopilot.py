@@ -147,7 +147,7 @@ def read_config(path: Path | None, mode: str | None = None) -> "AutopilotSetting
 
 def _run(door: Door, settings: "AutopilotSettings") -> None:
     from mew.client.errors import ConnectError, Disconnected
-    from mew.client.serving.program import run_program
+    from mew.client.participant.participant import run_program
     from mew.gateway.logs import LogFormat, LogLevel, set_up
 
     set_up(LogFormat.TEXT, LogLevel.INFO)
@@ -163,7 +163,7 @@ def _run(door: Door, settings: "AutopilotSettings") -> None:
 
 async def _serve(door: Door, settings: "AutopilotSettings") -> None:
     from mew.autopilot.participant import AutopilotParticipant
-    from mew.client.connecting import connect
+    from mew.client.client import connect
 
     secret = door.token.read_text(encoding="utf-8") if isinstance(door.token, Path) else door.token
     seed = sha256(f"autopilot audits\n{secret.strip()}".encode()).hexdigest()

@@ -12,7 +12,7 @@ from mew.cli.render.text import say, say_json, whole
 from mew.cli.session import Place, everyday
 from mew.client.client import Client
 from mew.client.errors import Absent
-from mew.client.oversight import Oversight
+from mew.client.management import Oversight
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.visible import literal, named

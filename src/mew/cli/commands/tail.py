@@ -12,7 +12,7 @@ from mew.cli.render.text import note, say, say_json, shown_value
 from mew.cli.render.timeline import Screen
 from mew.cli.session import Place, everyday
 from mew.client.client import Client
-from mew.client.wire.filters import Filter
+from mew.client.connection.feed import Filter
 from mew.protocol.codec import encode
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError

@@ -20,8 +20,7 @@ from mew.client.client import Client
 from mew.client.errors import MewError, Unanswered
 from mew.client.mcp.requests import operation
 from mew.client.mcp.validation import InvalidArguments, check_call
-from mew.client.proposals.outcomes import Fulfilled
-from mew.client.proposals.stages import Stage
+from mew.client.proposals.outcomes import Fulfilled, Stage
 from mew.proposals.catalogue import Tool
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named

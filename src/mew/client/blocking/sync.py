@@ -25,22 +25,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from mew.client.chat import ChatQueue as _ChatQueue
+from mew.client.chat import ChatRoom as _ChatRoom
 from mew.client.client import Client as _Client
-from mew.client.connecting import connect
+from mew.client.client import connect
+from mew.client.connection.feed import Feed as _Feed
+from mew.client.connection.websocket import Via
 from mew.client.history import History as _History
-from mew.client.mcp.question import Question as _Question
-from mew.client.oversight import Oversight as _Oversight
-from mew.client.proposals.proposal import Proposal as _Proposal
+from mew.client.management import Oversight as _Oversight
+from mew.client.mcp.questions import Question as _Question
+from mew.client.proposals.proposer import Proposal as _Proposal
 from mew.client.proposals.review import Review as _Review
+from mew.client.reasoning import Reasoning as _Reasoning
+from mew.client.reasoning import Reasonings as _Reasonings
 from mew.client.streams.reader import Reader as _Reader
 from mew.client.streams.stream import Stream as _Stream
 from mew.client.streams.streams import Streams as _Streams
-from mew.client.talk.chat import ChatRoom as _ChatRoom
-from mew.client.talk.chats import ChatQueue as _ChatQueue
-from mew.client.talk.reasoning import Reasoning as _Reasoning
-from mew.client.talk.reasonings import Reasonings as _Reasonings
-from mew.client.wire.feed import Feed as _Feed
-from mew.client.wire.websocket import Via
 from mew.proposals.book import ProposalBook as _ProposalBook
 from mew.proposals.catalogue import Catalogue as _Catalogue
 

@@ -9,17 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, final
 
+from mew.client.chat import About, Format
 from mew.client.client import Client as _Client
+from mew.client.connection.session import Gap, Misconduct
+from mew.client.connection.websocket import Via
 from mew.client.management import Granted, Invited, Written
 from mew.client.mcp.requests import OnProgress
 from mew.client.mcp.results import Message
-from mew.client.proposals.outcomes import Outcome, Strategy
-from mew.client.proposals.stages import OnStage, Stage
+from mew.client.proposals.outcomes import OnStage, Outcome, Stage, Strategy
+from mew.client.reasoning import ActiveReasoning
 from mew.client.streams.files import Progress, Saved, Uploaded
-from mew.client.talk.chat import About, Format
-from mew.client.talk.reasonings import ActiveReasoning
-from mew.client.wire.session import Gap, Misconduct
-from mew.client.wire.websocket import Via
 from mew.proposals.catalogue import Server, Tool
 from mew.proposals.record import Explanation, ProposalRecord, Rejection, Target
 from mew.protocol.capability import CapabilitySet

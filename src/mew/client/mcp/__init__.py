@@ -1,8 +1,7 @@
-"""MCP from both sides.
+"""MCP between participants.
 
-- `schema`, `hints`, `docstring`  PURE: what a Python function takes, as JSON Schema
-- `tools`, `toolbox`  tools, resources and prompts made from functions;  `uri`  templates
-- `server`, `params`, `call`, `running`  answers methods;  `answerer`  the port of who does;  `generation`  PURE: of MCP
-- `results`      values to content and back;  `validation`  JSON Schema of others, safely
-- `requests`     asks others;  `parcel`  results too large for an envelope;  `questions`, `question`  what others ask us
+- `requests`     ask others;  `large_result`  results too large for an envelope
+- `call`         one request being answered, and the port of who answers
+- `results`      values to MCP content and back;  `validation`  the JSON Schemas of others, safely
+- `questions`    what others ask us;  `model_tools`  the tools of others, for the APIs of language models
 """

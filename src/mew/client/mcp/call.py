@@ -1,11 +1,27 @@
-"""One request being answered, as the function that answers it may see it."""
+"""One request being answered, the port of who answers it, and the version of MCP that it speaks."""
 
+import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
+from mew.client.errors import RpcError
 from mew.protocol.envelope import Envelope
 
-__all__ = ["Call", "CallCancelled", "Level", "Notify"]
+__all__ = [
+    "HANDSHAKE_VERSIONS",
+    "SERVER_INFO",
+    "VERSIONS",
+    "Answerer",
+    "Call",
+    "CallCancelled",
+    "Level",
+    "Notify",
+    "answered",
+    "is_stateless",
+    "log_level",
+    "run",
+]
 
 # The levels of MCP, which are those of RFC 5424, from the least to the most severe.
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -84,3 +100,104 @@ def _progress_token(params: dict[str, Any]) -> str | int | None:
         case str(token) if len(token) <= _TOKEN_CHARS_MAX:
             return token
     return None
+
+
+class Answerer(Protocol):
+    """Whoever feeds it decides how many calls run at once, and sends what it returns."""
+
+    async def answer(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
+        """The result of a request.
+
+        Raises:
+            RpcError: the error to answer with.
+            CallCancelled: its sender cancelled it, and expects no answer.
+        """
+        ...
+
+    def notice(self, method: str, params: dict[str, Any], sender: str) -> None:
+        """Take a notification, `notifications/cancelled` for a call that runs among them. Must not wait."""
+
+    def forget(self, sender: str) -> None:
+        """A participant has left: what was kept for it goes."""
+
+
+async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the function returns, awaited where it is to be.
+
+    Cancelling stops an async function; one in a thread runs on, and nobody waits for it.
+
+    Raises:
+        Exception: whatever it raised; never what would end this program or look as if the caller were cancelled.
+    """
+    try:
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+            value = function(*args, **kwargs)
+        else:
+            value = await asyncio.to_thread(_in_thread, function, args, kwargs)
+        return await value if inspect.isawaitable(value) else value
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("something it waited for was cancelled") from error
+    except SystemExit as error:
+        raise RuntimeError("it tried to exit") from error
+
+
+def _in_thread(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as error:  # no future can hold one: whoever awaits it would wait for ever
+        raise RuntimeError("it raised StopIteration") from error
+
+
+# The revisions that begin with `initialize`, oldest first; nothing we answer differs between them.
+HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+VERSIONS: Final = (*HANDSHAKE_VERSIONS, "2026-07-28")
+
+SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+_UNSUPPORTED_VERSION: Final = -32022
+_SHOWN_CHARS_MAX: Final = 100
+_CACHEABLE: Final = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "prompts/list",
+    }
+)
+
+
+def is_stateless(params: dict[str, Any]) -> bool:
+    """Whether a request is of the second generation.
+
+    Raises:
+        RpcError: it is of one that nobody here knows.
+    """
+    version = _meta(params).get(_VERSION)
+    if isinstance(version, str) and version not in VERSIONS:
+        shown = version[:_SHOWN_CHARS_MAX]
+        supported = {"supported": list(VERSIONS), "requested": shown}
+        raise RpcError(_UNSUPPORTED_VERSION, f"MCP {shown!r} is not supported", supported)
+    return isinstance(version, str) and version not in HANDSHAKE_VERSIONS
+
+
+def log_level(params: dict[str, Any]) -> Level | None:
+    """How severe a line of the log must be for who sent a request of the second generation; None: none are wanted."""
+    wanted = _meta(params).get(_LOG_LEVEL)
+    return next((level for level in get_args(Level) if level == wanted), None)
+
+
+def answered(method: str, result: dict[str, Any]) -> dict[str, Any]:
+    """A result as the second generation wants it: complete, whatever is in it."""
+    kept = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHEABLE else {}
+    return {**kept, **result, "resultType": "complete"}
+
+
+def _meta(params: dict[str, Any]) -> dict[str, Any]:
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}

@@ -13,17 +13,17 @@ from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.reply import answered, awaiting, gone
 from mew.client.errors import Absent, Disconnected, MewError, Refused, RpcError, Unanswered
 from mew.client.streams.streams import Streams
-from mew.client.wire.awaiting import answered, awaiting, gone
-from mew.client.wire.connection import Connection
 from mew.protocol.capability import short_form
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Problem
 
-from .parcel import Delivery, parcel_in
+from .large_result import Delivery, parcel_in
 
 __all__ = [
     "PROGRESS",

@@ -10,11 +10,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from mew.client.errors import ToolError
+from mew.client.tools.hints import plain
+from mew.client.tools.schema import Output
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json, encode_json
-
-from .hints import plain
-from .schema import Output
 
 __all__ = [
     "CONTENT",

@@ -1,6 +1,5 @@
-"""Proposals over a connection: propose, follow, review (§3.2, §3.3, design §5). What became of each: `mew.proposals`.
+"""Proposals over a connection: propose, follow, review (§3.2, §3.3). What became of each is in `mew.proposals`.
 
-- `live`  keeps the book of a connection current
-- `propose`, `proposal`, `pursuit`, `following`, `outcomes`  the proposer's side;  `review`  the reviewer's
-- `stages`, `telling`  where one stands, for who waits
+- `proposer`, `runner`, `tracker`, `outcomes`  the proposer's side
+- `review`       the reviewer's side
 """

@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.feed import Feed
 from mew.client.errors import AlreadyDecided, MewError
 from mew.client.mcp.requests import Requests, lacking, operation
 from mew.client.mcp.results import value_of
 from mew.client.mcp.validation import check_call
-from mew.client.wire.connection import Connection
-from mew.client.wire.feed import Feed
 from mew.proposals.book import ProposalBook
 from mew.proposals.catalogue import Tool
 from mew.proposals.preview import preview

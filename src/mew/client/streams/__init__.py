@@ -1,1 +1,1 @@
-"""Streams (§3.10): `streams` and `stream` to open, write and read; `reader`, `line` under them; `files`, `window`."""
+"""Streams (§3.10): `streams` opens and finds them, `stream` writes, `reader` reads, `files` sends whole files."""

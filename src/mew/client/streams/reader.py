@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Final, Self
 
+from mew.client.connection.feed import Pressure
 from mew.client.errors import StreamBroken
-from mew.client.wire.feed import Pressure
 
 __all__ = ["BYTES_HIGH", "BYTES_MOST", "FRAMES_HIGH", "FRAMES_MOST", "Reader"]
 

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET
 
+from mew.client.connection.connection import Connection
+from mew.client.connection.feed import Feed
+from mew.client.connection.reply import awaiting
 from mew.client.errors import Unanswered
-from mew.client.wire.awaiting import awaiting
-from mew.client.wire.connection import Connection
-from mew.client.wire.feed import Feed
 from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId
 from mew.protocol.errors import FRAMES_DROPPED, ProtocolError, Refusal
 from mew.protocol.frames import stream_of
@@ -28,8 +28,7 @@ from mew.protocol.kinds import (
     Welcome,
 )
 
-from .line import Line
-from .stream import OWNER_LEFT, Known, Stream
+from .stream import OWNER_LEFT, Known, Line, Stream
 
 __all__ = ["RESULT_OF", "Streams"]
 

@@ -10,9 +10,8 @@ from typing import Any, Final, Self
 
 from mew.client.client import Client
 from mew.client.errors import RpcError
-from mew.client.serving.behaviour import Behaviour
-from mew.client.serving.retention import NoMemory
-from mew.client.serving.serving import Serving
+from mew.client.participant.memory import NoMemory
+from mew.client.participant.runtime import Behaviour, Serving
 from mew.mcp_bridge.server.transport.stdio import Tell
 from mew.mcp_bridge.server.transport.transport import Opening, open_wire
 

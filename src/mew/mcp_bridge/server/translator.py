@@ -8,8 +8,15 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp_types import HEADER_MISMATCH, LOG_LEVEL_META_KEY
 
 from mew.client.errors import RpcError
-from mew.client.mcp.call import Call, CallCancelled
-from mew.client.mcp.generation import HANDSHAKE_VERSIONS, SERVER_INFO, VERSIONS, answered, is_stateless
+from mew.client.mcp.call import (
+    HANDSHAKE_VERSIONS,
+    SERVER_INFO,
+    VERSIONS,
+    Call,
+    CallCancelled,
+    answered,
+    is_stateless,
+)
 from mew.mcp_bridge.marks import unmarked
 
 from .errors import failure

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from mew.client.client import Client
-from mew.client.connecting import connect
+from mew.client.client import Client, connect
 from mew.gateway.address_file import announced
 from mew.gateway.auth.tokens import token_path
 from mew.gateway.config.loader import load_config

@@ -134,7 +134,7 @@ def bridge(
 
 def _run(door: Door, name: str, settings: "ServerSettings") -> None:
     from mew.client.errors import ConnectError, Disconnected
-    from mew.client.serving.program import run_program
+    from mew.client.participant.participant import run_program
     from mew.gateway.logs import LogFormat, LogLevel, set_up
     from mew.mcp_bridge.server.errors import ServerUnavailable
 
@@ -156,7 +156,7 @@ def _run(door: Door, name: str, settings: "ServerSettings") -> None:
 
 
 async def _serve(door: Door, name: str, settings: "ServerSettings") -> None:
-    from mew.client.connecting import connect
+    from mew.client.client import connect
     from mew.mcp_bridge.server.bridge import Bridge
 
     def pass_on(line: str) -> None:

@@ -161,7 +161,7 @@ def _secret(path: Path, *, is_open: bool) -> str | None:
 def _run(serving: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Until the host has gone, or somebody ends us; both are a good end."""
     from mew import MewError
-    from mew.client.serving.program import run_program
+    from mew.client.participant.participant import run_program
     from mew.gateway.logs import LogFormat, LogLevel, set_up
 
     set_up(LogFormat.TEXT, LogLevel.WARNING)

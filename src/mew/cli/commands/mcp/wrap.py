@@ -122,7 +122,7 @@ def wrap(
 
 def _run(wrapping: "Wrapping") -> None:
     from mew.client.errors import MewError
-    from mew.client.serving.program import run_program
+    from mew.client.participant.participant import run_program
     from mew.gateway.config.value import ConfigError
     from mew.mcp_bridge.server.errors import ServerUnavailable
     from mew.mcp_bridge.wrap.taking import NoPlace

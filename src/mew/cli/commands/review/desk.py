@@ -15,8 +15,8 @@ from mew.cli.session import SaidNo
 from mew.client.client import Client
 from mew.client.errors import ConnectError, MewError
 from mew.client.mcp.requests import Requests, operation
-from mew.client.proposals.live import keep_current
 from mew.client.proposals.review import Review, Reviews
+from mew.client.proposals.tracker import keep_current
 from mew.proposals.book import ProposalBook
 from mew.proposals.record import ProposalRecord, names_in
 from mew.protocol.envelope import Envelope

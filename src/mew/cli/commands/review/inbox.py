@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from mew.cli.locate.ids import pick_id
 from mew.client.client import Client
-from mew.client.mcp.question import Question
-from mew.client.mcp.questions import Questions
-from mew.client.wire.feed import Feed
+from mew.client.connection.feed import Feed
+from mew.client.mcp.questions import Question, Questions
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 

@@ -10,7 +10,7 @@ from mew.cli.render.ids import short
 from mew.cli.render.text import note, say, say_json
 from mew.cli.session import Place, everyday
 from mew.client.client import Client
-from mew.client.mcp.question import Question
+from mew.client.mcp.questions import Question
 from mew.protocol.json import decode_json, encode_json
 
 from .inbox import Inbox

@@ -15,9 +15,8 @@ from mew.client.client import Client
 from mew.client.errors import Absent, AlreadyDecided, MewError, Refused, Unanswered
 from mew.client.mcp.requests import lacking
 from mew.client.mcp.validation import InvalidArguments, check_call
-from mew.client.proposals.outcomes import Outcome, TimedOut
-from mew.client.proposals.proposal import Proposal
-from mew.client.proposals.stages import Stage
+from mew.client.proposals.outcomes import Outcome, Stage, TimedOut
+from mew.client.proposals.proposer import Proposal
 from mew.mcp_bridge.host.settings import Settings
 from mew.proposals.record import ProposalStatus
 from mew.protocol.errors import Refusal

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from mew.client.client import Client
 from mew.client.errors import MewError
-from mew.client.proposals.proposal import Proposal
+from mew.client.proposals.proposer import Proposal
 from mew.mcp_bridge.host.offers.showing import Origin
 from mew.mcp_bridge.host.settings import Settings
 from mew.proposals.differences import same

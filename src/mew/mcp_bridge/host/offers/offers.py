@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mew.client.client import Client
-from mew.client.mcp.tool_names import exposed_name, split_exposed_name
+from mew.client.mcp.model_tools import exposed_name, split_exposed_name
 from mew.mcp_bridge.host.settings import Settings
 from mew.mcp_bridge.marks import CHANGED
 
