@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
-from mew.conform.cast import DOOMED, ROLES, SPARES, Cast, Role
+from mew.conform.roles import DOOMED, ROLES, SPARES, Cast, Role
 
 __all__ = ["HOSTILE", "Behaviour", "serving"]
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from mew.conform.cast import DOOMED, TWIN, Cast, Join
-from mew.conform.checking import all_checks
-from mew.conform.notation import Notation
+from mew.conform.roles import DOOMED, TWIN, Cast, Join, Notation
+from mew.conform.runner import all_checks
 from mew.gateway.http import schemas as shapes
 from mew.gateway.room import replies
 from mew.gateway.room.outbox import Outboxes
@@ -80,9 +79,9 @@ def checks(*starts: str) -> frozenset[str]:
 
 
 SUPPRESSED: Final = ("chat/acknowledge", "participant/status")
-NOTICE: Final = checks("violations.a_notice_shows_nothing_of_it")
+NOTICE: Final = checks("capabilities.a_notice_shows_nothing_of_it")
 ENFORCED: Final = checks("silence.a_pause_holds_back_work")
-PAUSES_SEEN_TO_END: Final = checks("silence.a_pause_may_end_by_itself")
+PAUSES_SEEN_TO_END: Final = checks("control.a_pause_may_end_by_itself")
 STATUSES: Final = checks(
     "control.a_status_may_",
     "control.who_asked_for_a_status_gets_it",
@@ -104,11 +103,11 @@ BY_GUESTS: Final = checks(
 WITHOUT_CHAT: Final = checks(
     "patterns.a_chat_passes_under_nothing_else",
     "patterns.a_wildcard_allows_nothing_of_other_kinds",
-    "profiles.response_only_answers_and_does_nothing",
+    "patterns.response_only_answers_and_does_nothing",
 )
 BY_GRANTS: Final = checks(
     "capabilities.a_change_counts_at_once",
-    "connecting.the_gateway_knows_what_they_hold_now",
+    "access.the_gateway_knows_what_they_hold_now",
     "control.the_kind_is_request_status_with_a_hyphen",
     "grants.a_grant_names_recipient_and_capabilities",
     "grants.granted_capabilities_are_patterns",
@@ -120,13 +119,13 @@ BY_GRANTS: Final = checks(
     "patterns.a_wildcard_may_stand_anywhere",
     "patterns.every_field_of_one_capability_must_fit",
     "patterns.the_examples_for_a_request_hold",
-    "profiles.full_access_is_access_to_mcp",
-    "profiles.monitoring_lists_and_does_nothing",
+    "patterns.full_access_is_access_to_mcp",
+    "patterns.monitoring_lists_and_does_nothing",
     "proposals.mcp_reject_alone_is_enough_to_reject",
     "revocations.",
-    "silence.grants_outlive_a_restart",
-    "violations.the_error_knows_what_changed",
-    "welcomes.the_list_is_exact_after_a_grant_and_a_revocation",
+    "control.grants_outlive_a_restart",
+    "capabilities.the_error_knows_what_changed",
+    "presence.the_list_is_exact_after_a_grant_and_a_revocation",
 )
 
 
@@ -249,7 +248,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
             replaced(*POSTS, not_there),
         ),
         {"defaults": {"baseline_capabilities": []}},
-        not_offered=NOTICE | checks("http.", "silence.grants_outlive_a_restart"),
+        not_offered=NOTICE | checks("http.", "control.grants_outlive_a_restart"),
     ),
     "closes who brings a wrong token, has nothing to fetch, and is known by its tokens alone": Liberty(
         (wrapping(SocketDoor, "handle", closed_not_denied), replaced(*POLLS, not_there)),
@@ -257,7 +256,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         told=without_ids,
         not_offered=NOTICE
         | TWO_CONNECTIONS
-        | checks("authentication.capabilities_hang_on_the_identity", "polling.", "spaces."),
+        | checks("access.capabilities_hang_on_the_identity", "polling.", "spaces."),
     ),
     "does much of this at once": Liberty(
         (

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from mew.conform import checks, participant_checks, requirements
-from mew.conform.checking import all_checks
 from mew.conform.ledger import Side, Testable
-from mew.conform.participant.checking import participant_checks as all_participant_checks
+from mew.conform.participant.runner import participant_checks as all_participant_checks
+from mew.conform.runner import all_checks
 
 CHECKS: Final[dict[Side, Callable[[], Iterable[Any]]]] = {
     Side.GATEWAY: all_checks,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mew.conform.evidence import folded, where_they_differ
-from mew.conform.matching import alike
+from mew.conform.match import alike
+from mew.conform.report import folded, where_they_differ
 
 ID = "conform-7c5197c6-0d7d-49a3-87ee-3b20601f986a"
 MARKS = ['peer → {"kind": "chat", "payload": {"text": "mark"}}', 'owner ← {"kind":"system/presence"}'] * 3

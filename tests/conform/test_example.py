@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.cast import DOOMED, ELSEWHERE, ROLES, SPARES, BadCast, Cast, read_cast
 from mew.conform.example import write_example
+from mew.conform.roles import DOOMED, ELSEWHERE, ROLES, SPARES, BadCast, Cast, read_cast
 from mew.gateway.config.loader import load_config
 
 URL = "ws://127.0.0.1:8080"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.cast import DOOMED, SPARES, TWIN
-from mew.conform.verdicts import Outcome
+from mew.conform.outcome import Outcome
+from mew.conform.roles import DOOMED, SPARES, TWIN
 
 from .liberties import LIBERTIES
 from .wrong import gateway, outcomes

@@ -8,8 +8,8 @@ import pytest
 
 from mew.conform import requirements
 from mew.conform.ledger import Side
+from mew.conform.outcome import Outcome
 from mew.conform.report import as_document, as_junit, verdicts
-from mew.conform.verdicts import Outcome
 from mew.gateway.room import replies
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.room import Room
@@ -71,7 +71,7 @@ async def test_no_report_has_a_token_in_it(tmp_path: Path, monkeypatch: pytest.M
         "members.the_invited_holds_what_it_was_invited_with",
         "members.the_kicked_are_out",
         "members.a_token_goes_to_the_inviter",
-        "http.what_is_posted_has_its_effect",
+        "http_api.what_is_posted_has_its_effect",
     )
     async with gateway(tmp_path) as cast:
         results = (await outcomes(cast, *checks)).values()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mew.conform.moments import moment
+from mew.conform.match import moment
 
 
 @pytest.mark.parametrize(

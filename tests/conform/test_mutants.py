@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mew.conform.ledger import Side
-from mew.conform.verdicts import Outcome
+from mew.conform.outcome import Outcome
 
 from .mutants.all import MUTANTS
 from .mutants.breaks import Mutant

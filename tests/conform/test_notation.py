@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.cast import read_cast
-from mew.conform.notation import OURS, Notation
-from mew.conform.verdicts import NotOffered
+from mew.conform.outcome import NotOffered
+from mew.conform.roles import OURS, Notation, read_cast
 from mew.protocol.capability import Capability
 
 KIT = """

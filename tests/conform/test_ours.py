@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.cast import TWIN, Join
-from mew.conform.notation import Notation
-from mew.conform.verdicts import Outcome, Result
+from mew.conform.outcome import Outcome, Result
+from mew.conform.roles import TWIN, Join, Notation
 
 from .wrong import gateway, outcomes
 
@@ -20,7 +19,7 @@ QUICK = (
 )
 
 
-NOTICE = "violations.a_notice_shows_nothing_of_it"
+NOTICE = "capabilities.a_notice_shows_nothing_of_it"
 
 
 def faults(results: dict[str, Result]) -> list[str]:
@@ -56,9 +55,9 @@ async def test_our_gateway_can_announce_violations(tmp_path: Path) -> None:
 
 async def test_what_the_kit_is_not_given_is_not_offered(tmp_path: Path) -> None:
     needs = (
-        "authentication.capabilities_hang_on_the_identity",
-        "expressions.a_regular_expression_decides",
-        "http.who_is_not_connected_may_post",
+        "access.capabilities_hang_on_the_identity",
+        "patterns.a_regular_expression_decides",
+        "http_api.who_is_not_connected_may_post",
         "members.the_invited_gets_a_mail",
         "spaces.spaces_are_told_apart_by_their_name",
     )

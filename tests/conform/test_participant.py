@@ -12,13 +12,12 @@ import pytest
 
 from mew.conform import requirements
 from mew.conform.ledger import Level, Side, Testable
-from mew.conform.participant.checking import participant_checks
-from mew.conform.participant.frames import Way, read_frame, stream_of
-from mew.conform.participant.house import SPACE, House, open_house
+from mew.conform.outcome import Outcome
 from mew.conform.participant.prompts import BadPrompts, Call, Prompts, read_prompts
-from mew.conform.participant.running import try_participant
+from mew.conform.participant.runner import participant_checks, try_participant
+from mew.conform.participant.subject import Way, read_frame, stream_of
+from mew.conform.participant.test_gateway import SPACE, House, open_house
 from mew.conform.report import verdicts
-from mew.conform.verdicts import Outcome
 
 from .faulty.all import MUTANTS, THEMES
 from .faulty.faults import Envelope, Fault, Say, spoken
@@ -43,7 +42,7 @@ def test_for_every_requirement_there_is_a_wrong_participant() -> None:
 
 def test_the_checks_that_end_a_participant_come_late_and_the_audits_last() -> None:
     modules = [check.name.partition(".")[0] for check in participant_checks()]
-    assert list(dict.fromkeys(modules))[-2:] == ["endings", "audits"]
+    assert list(dict.fromkeys(modules))[-2:] == ["shutdown", "audits"]
 
 
 # Our own.
@@ -190,7 +189,7 @@ class Gullible:
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["for now", "for good"])
 async def test_one_mistake_of_a_participant_is_not_held_against_it_twice(*, lasting: bool) -> None:
-    first, second = "standing.anothers_welcome_is_not_its_own", "requests.an_answer_goes_to_who_asked"
+    first, second = "connection.anothers_welcome_is_not_its_own", "requests.an_answer_goes_to_who_asked"
     async with open_house(Prompts(patience_s=0.1)) as house, asyncio.TaskGroup() as tasks:
         living = tasks.create_task(Gullible(lasting=lasting).live(house))
         await house.company.presence()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mew.conform.verdicts import Outcome
+from mew.conform.outcome import Outcome
 
 from .faulty.all import MUTANTS
 from .faulty.faults import Wrong

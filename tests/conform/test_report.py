@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 from mew.conform import requirements
 from mew.conform.ledger import Level, Requirement
+from mew.conform.outcome import Outcome, Result
 from mew.conform.report import as_document, as_junit, conforms, counts, verdicts
-from mew.conform.verdicts import Outcome, Result
 
 LEDGER = {one.id: one for one in requirements()}
 MUST, SHOULD, MAY = (LEDGER[one] for one in ("welcome.sent", "kick.lasting", "violation.announced"))

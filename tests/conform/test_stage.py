@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.giving import grant
-from mew.conform.guests import somebody
-from mew.conform.sayings import CHAT, PROPOSAL
-from mew.conform.stage import Lessons, Stage
-from mew.conform.verdicts import NotOffered
+from mew.conform.context import Lessons, Stage
+from mew.conform.drafts import CHAT, PROPOSAL
+from mew.conform.fixtures import grant, somebody
+from mew.conform.outcome import NotOffered
 
 from .wrong import gateway
 

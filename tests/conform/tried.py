@@ -6,11 +6,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import mew
-from mew.conform.participant.checking import ParticipantCheck, participant_checks
-from mew.conform.participant.house import SPACE, House, open_house
+from mew.conform.outcome import Result
 from mew.conform.participant.prompts import Prompts
-from mew.conform.participant.running import try_participant
-from mew.conform.verdicts import Result
+from mew.conform.participant.runner import ParticipantCheck, participant_checks, try_participant
+from mew.conform.participant.test_gateway import SPACE, House, open_house
 
 from .ours import Ours, prompts
 

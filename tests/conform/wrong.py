@@ -7,11 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from mew.conform.cast import DOOMED, ELSEWHERE, ROLES, SPARES, TWIN, Cast, Elsewhere, Role
-from mew.conform.checking import Check, all_checks
-from mew.conform.notation import OURS
-from mew.conform.running import run_checks
-from mew.conform.verdicts import Result
+from mew.conform.outcome import Result
+from mew.conform.roles import DOOMED, ELSEWHERE, OURS, ROLES, SPARES, TWIN, Cast, Elsewhere, Role
+from mew.conform.runner import Check, all_checks, run_checks
 from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.protocol.json import encode_json

@@ -1,21 +1,17 @@
-"""The conformance kit: what the specification demands, tried from outside on any gateway or participant.
+"""The conformance kit: every requirement of the specification, tested from outside on any gateway or participant.
 
 requirements.toml  the ledger: one entry for each thing that can be right or wrong    ledger.py  PURE. reads it
-cast.py            who the kit may be at a gateway        notation.py  PURE. how that gateway writes its patterns
-example.py         a first cast, and a space for it
-reaching.py        that a gateway is there at all         handshake.py a way in
-wire.py            a connection: what is said and heard   door.py      the same over HTTP
-mailbox.py         where the mail of a gateway goes
-stage.py           where one check plays: who comes and goes, and when all has arrived
-sayings.py         what the kit says, and what allows it  streaming.py streams that it opens
-guests.py          somebody new                           giving.py    what somebody is granted
-passing.py         what must get through                  refusing.py  what must not
-fates.py           what may or may not                    holding.py   that somebody is held to what it holds
-observing.py       what the gateway itself says           matching.py, moments.py  PURE. what one looks for in that
-checks/            the checks of gateways                 checking.py  where they register
-running.py         plays them: none can hang or crash     verdicts.py  PURE. what one comes to, and the evidence
-report.py          PURE. what a run comes to              evidence.py  PURE. of what went over the wire, what matters
-participant/, participant_checks/                         the half that tries participants
+roles.py           who the kit may be at a gateway, and how that gateway writes its patterns
+example.py         a first configuration, and a space for it
+connection.py      a WebSocket that sends exactly what it is told        http_api.py  the same over HTTP
+mailbox.py         receives the mail of a gateway
+match.py           PURE. predicates on envelopes      drafts.py  envelopes to send, and what allows them
+context.py         what a check works with: who connects and leaves, and when all has arrived
+expectations.py    delivered once and unchanged, or refused              fixtures.py  guests, grants, streams
+runner.py          registers and runs the checks; none can hang or crash it
+outcome.py         PURE. what a check comes to, and its transcript       report.py    PURE. for people and programs
+checks/            the checks of gateways
+participant/       what tests a participant           participant_checks/  the checks of participants
 """
 
 from importlib.resources import files

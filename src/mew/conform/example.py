@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mew.protocol.json import encode_json
 
-from .cast import DOOMED, ELSEWHERE, ROLES, SPARES, TWIN
+from .roles import DOOMED, ELSEWHERE, ROLES, SPARES, TWIN
 
 __all__ = ["write_example"]
 

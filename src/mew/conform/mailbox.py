@@ -6,7 +6,7 @@ from email.message import EmailMessage
 from types import TracebackType
 from typing import Any
 
-from .verdicts import NotOffered, Violation
+from .outcome import NotOffered, Violation
 
 __all__ = ["Mailbox"]
 

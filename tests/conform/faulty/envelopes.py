@@ -98,30 +98,30 @@ def _capabilities_lost(envelope: Envelope) -> Envelope:
 
 REQUESTS: Final = {
     "context.addressed-is-handled": takes(
-        "contexts.what_is_addressed_is_handled_in_any_context",
+        "requests.what_is_addressed_is_handled_in_any_context",
         "a pause with a `context` does not pause it",
         drop("participant/pause", test=lambda e: "context" in e),
     ),
     "context.request-not-ignored": takes(
-        "contexts.a_request_in_a_context_is_answered",
+        "requests.a_request_in_a_context_is_answered",
         "expected that the participant sends an mcp/response",
         drop("mcp/request", test=lambda e: "/" in e.get("context", "")),
     ),
     "context.optional": sends(
-        "contexts.a_context_may_be_there_or_not", "`context` is a string", when("mcp/response", context=7)
+        "requests.a_context_may_be_there_or_not", "`context` is a string", when("mcp/response", context=7)
     ),
     "context.path": sends(
-        "contexts.contexts_are_paths",
+        "requests.contexts_are_paths",
         "it answers in 'conform.child'",
         when("mcp/response", context=lambda e: e.get("context", "x").replace("/", ".")),
     ),
     "correlation.any-envelope": takes(
-        "contexts.what_names_unknown_envelopes_is_taken",
+        "requests.what_names_unknown_envelopes_is_taken",
         "expected that the participant sends an mcp/response",
         drop("mcp/request", test=lambda e: bool(e.get("correlation_id"))),
     ),
     "correlation.several": takes(
-        "contexts.it_finds_its_request_among_several",
+        "requests.it_finds_its_request_among_several",
         "was not taken",
         drop("mcp/response", test=lambda e: len(e.get("correlation_id", ())) > 1),
     ),

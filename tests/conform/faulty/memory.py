@@ -214,80 +214,80 @@ MEMORY: Final = {
         _unconfirmed("participant/clear"),
     ),
     "compact-done.sent": sends(
-        "compaction.a_compaction_is_reported_once",
+        "memory.a_compaction_is_reported_once",
         "one participant/compact-done for each",
         twice("participant/compact-done"),
     ),
     "compact-done.correlates": sends(
-        "compaction.a_report_names_its_request",
+        "memory.a_report_names_its_request",
         "expected it to name",
         when("participant/compact-done", correlation_id=[]),
     ),
     "compact.prompt": takes(
-        "compaction.it_compacts_at_once",
+        "memory.it_compacts_at_once",
         "participant/compact-done, or a participant/status",
         drop("participant/compact"),
     ),
     "compact.interim-status": sends(
-        "compaction.it_says_that_it_compacts",
+        "memory.it_says_that_it_compacts",
         "no participant/status such as `compacting`",
         drop("participant/status", test=lambda e: e["payload"].get("status") == "compacting"),
     ),
     "compact.reason": takes(
-        "compaction.it_compacts_with_and_without_hints",
+        "memory.it_compacts_with_and_without_hints",
         "participant/compact-done after participant/compact",
         drop("participant/compact", test=some_payload(_lacks("reason"), "participant/compact")),
     ),
     "compact.target-tokens": takes(
-        "compaction.it_compacts_with_and_without_hints",
+        "memory.it_compacts_with_and_without_hints",
         "participant/compact-done after participant/compact",
         drop("participant/compact", test=some_payload(_has("target_tokens"), "participant/compact")),
     ),
     "compact.target-ignored": takes(
-        "compaction.a_target_out_of_reach_is_answered",
+        "memory.a_target_out_of_reach_is_answered",
         "participant/compact-done after participant/compact",
         drop("participant/compact", test=some_payload(_has("target_tokens"), "participant/compact")),
     ),
     "compact.reason-surfaced": Wrong(
-        "compaction.it_may_repeat_the_reason", "a status lacks its count", _surfaced
+        "memory.it_may_repeat_the_reason", "a status lacks its count", _surfaced
     ),
     "compact-done.freed": sends(
-        "compaction.what_was_freed_is_a_number",
+        "memory.what_was_freed_is_a_number",
         "`freed_messages` must be a number",
         payload("participant/compact-done", freed_messages="many"),
     ),
     "compact.ignored": Wrong(
-        "compaction.who_has_nothing_to_compact_may_be_silent",
+        "memory.who_has_nothing_to_compact_may_be_silent",
         "expected that the participant sends an mcp/response to ping",
         _struck_dumb,
     ),
     "compact.skipped": sends(
-        "compaction.who_compacts_nothing_says_so",
+        "memory.who_compacts_nothing_says_so",
         "nothing was compacted, and `skipped` is 'yes'",
         payload("participant/compact-done", skipped="yes"),
     ),
     "compact-done.skipped": sends(
-        "compaction.who_compacts_nothing_says_so",
+        "memory.who_compacts_nothing_says_so",
         "nothing was compacted, and `skipped` is None",
         payload("participant/compact-done", skipped=...),
     ),
     "compact-done.reason": sends(
-        "compaction.a_skip_may_have_a_reason",
+        "memory.a_skip_may_have_a_reason",
         "a `reason` for people is a text",
         payload("participant/compact-done", reason=7),
     ),
     "memory.watched": patched(
-        "compaction.it_makes_room_by_itself",
+        "memory.it_makes_room_by_itself",
         "its context ran full",
         lambda monkeypatch: monkeypatch.setattr(control, "_FULL", 99),
     ),
     "memory.compaction-told": sends(
-        "compaction.it_says_when_it_makes_room",
+        "memory.it_says_when_it_makes_room",
         "it compacted by itself, and no participant/status said so",
         drop("participant/status", test=lambda e: str(e["payload"].get("status")).startswith("compact")),
     ),
     "status.near-limit": sends(
-        "compaction.it_may_warn_that_it_is_nearly_full",
+        "memory.it_may_warn_that_it_is_nearly_full",
         "a warning without `tokens`",
         lambda e: e if e.get("correlation_id") else payload("participant/status", max_tokens=...)(e),
     ),

@@ -201,38 +201,38 @@ def _edits(envelope: Envelope) -> Envelope:
 
 FULFILLING: Final = {
     "fulfilment.is-a-request": sends(
-        "fulfilling.a_fulfilment_is_the_request", "the params that were proposed are", _edits
+        "proposals.a_fulfilment_is_the_request", "the params that were proposed are", _edits
     ),
     "fulfilment.correlates": sends(
-        "fulfilling.a_fulfilment_names_its_proposal",
+        "proposals.a_fulfilment_names_its_proposal",
         "expected it to name the proposal",
         when("mcp/request", correlation_id=[]),
     ),
     "proposal.without-correlation": takes(
-        "fulfilling.a_proposal_needs_no_correlation",
+        "proposals.a_proposal_needs_no_correlation",
         "an mcp/request for a proposal with `correlation_id` []",
         drop("mcp/proposal", test=lambda e: e.get("correlation_id") == []),
     ),
     "withdraw.own": takes(
-        "fulfilling.a_withdrawn_proposal_is_not_fulfilled", "was withdrawn before", drop("mcp/withdraw")
+        "proposals.a_withdrawn_proposal_is_not_fulfilled", "was withdrawn before", drop("mcp/withdraw")
     ),
     "withdraw.only-proposer": takes(
-        "fulfilling.a_forged_withdrawal_changes_nothing",
+        "proposals.a_forged_withdrawal_changes_nothing",
         "cannot withdraw",
         when("mcp/withdraw", **{"from": "novice"}),
     ),
     "reject.when-targeted": sends(
-        "fulfilling.who_is_named_rejects_what_it_will_not_do",
+        "proposals.who_is_named_rejects_what_it_will_not_do",
         "mcp/reject for a proposal that names it",
         drop("mcp/reject"),
     ),
     "reject.correlates": sends(
-        "fulfilling.a_rejection_names_its_proposal",
+        "proposals.a_rejection_names_its_proposal",
         "it names no proposal",
         when("mcp/reject", correlation_id=[]),
     ),
     "reject.sent-at-once": sends(
-        "fulfilling.a_rejection_comes_before_its_explanation",
+        "proposals.a_rejection_comes_before_its_explanation",
         "the explanation comes before the rejection",
         _explains_first,
     ),

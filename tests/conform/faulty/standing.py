@@ -21,49 +21,51 @@ def _oversteps(envelope: Envelope) -> Any:
 
 STANDING: Final = {
     "connect.participant-brings-token": Wrong(
-        "standing.it_connects_with_its_token",
+        "connection.it_connects_with_its_token",
         "it came in no place",
         lambda: Fault(via=Via.FIRST_FRAME),
     ),
     "welcome.processed": sends(
-        "standing.it_is_who_its_welcome_says", "it speaks as another", when("chat", **{"from": "owner"})
+        "connection.it_is_who_its_welcome_says", "it speaks as another", when("chat", **{"from": "owner"})
     ),
     "welcome.of-others-ignored": takes(
-        "standing.anothers_welcome_is_not_its_own",
+        "connection.anothers_welcome_is_not_its_own",
         "expected that the participant sends an mcp/response to ping",
         when("system/welcome", to=...),
     ),
     "welcome.capabilities-respected": sends(
-        "standing.it_tries_only_what_it_may", "it tried what it may not", _oversteps
+        "connection.it_tries_only_what_it_may", "it tried what it may not", _oversteps
     ),
     "presence.tracked": takes(
-        "standing.it_knows_who_is_there",
+        "connection.it_knows_who_is_there",
         "it turns to somebody who has left",
         drop("system/presence", test=lambda e: e["payload"]["event"] == "leave"),
     ),
     "grant-ack.sent": sends(
-        "standing.a_grant_is_acknowledged", "capability/grant-ack after a grant", drop("capability/grant-ack")
+        "connection.a_grant_is_acknowledged",
+        "capability/grant-ack after a grant",
+        drop("capability/grant-ack"),
     ),
     "grant-ack.correlates": sends(
-        "standing.an_acknowledgement_names_the_grant",
+        "connection.an_acknowledgement_names_the_grant",
         "expected it to name the grant",
         when("capability/grant-ack", correlation_id=[]),
     ),
     "grant-ack.status": sends(
-        "standing.an_acknowledgement_says_accepted",
+        "connection.an_acknowledgement_says_accepted",
         "`payload.status` of a grant that is taken",
         payload("capability/grant-ack", status="ok"),
     ),
     "grant.payload": sends(
-        "standing.its_grants_are_whole",
+        "connection.its_grants_are_whole",
         "a grant names its `recipient`",
         payload("capability/grant", recipient=...),
     ),
     "invite.reason": sends(
-        "standing.its_invitations_say_why", "an invitation says why", payload("space/invite", reason=...)
+        "connection.its_invitations_say_why", "an invitation says why", payload("space/invite", reason=...)
     ),
     "invite.email-optional": sends(
-        "standing.its_invitations_may_have_an_address",
+        "connection.its_invitations_may_have_an_address",
         "`email` is an address or left out",
         payload("space/invite", email=7),
     ),
@@ -152,27 +154,29 @@ def _hinted(envelope: Envelope) -> bool:
 
 ENDINGS: Final = {
     "restart.baseline": takes(
-        "endings.a_restart_leads_back_to_the_beginning",
+        "shutdown.a_restart_leads_back_to_the_beginning",
         "when it first joined it retained",
         drop("participant/restart"),
     ),
     "restart.hints": takes(
-        "endings.a_restart_may_have_hints",
+        "shutdown.a_restart_may_have_hints",
         "participant/restart with the payload {'reason'",
         drop("participant/restart", test=_hinted),
     ),
     "restart.terminates": takes(
-        "endings.a_restart_ends_what_goes_on", "it was restarted, and reasons on", drop("participant/restart")
+        "shutdown.a_restart_ends_what_goes_on",
+        "it was restarted, and reasons on",
+        drop("participant/restart"),
     ),
     "shutdown.ceases": takes(
-        "endings.a_shutdown_ends_all_activity", "it answers nothing any more", drop("participant/shutdown")
+        "shutdown.a_shutdown_ends_all_activity", "it answers nothing any more", drop("participant/shutdown")
     ),
     "shutdown.context": takes(
-        "endings.a_shutdown_may_say_more",
+        "shutdown.a_shutdown_may_say_more",
         "or that it leaves; neither came",
         drop("participant/shutdown", test=_hinted),
     ),
     "shutdown.acknowledged": takes(
-        "endings.a_shutdown_is_acknowledged", "or that it leaves; neither came", drop("participant/shutdown")
+        "shutdown.a_shutdown_is_acknowledged", "or that it leaves; neither came", drop("participant/shutdown")
     ),
 }

@@ -111,7 +111,7 @@ SUBTLE: Final[dict[str, Wrong]] = {
         payload("participant/forget", entries=13),
     ),
     "does not know who came later": takes(
-        "standing.it_knows_who_is_there",
+        "connection.it_knows_who_is_there",
         "expected that the participant sends an mcp/response",
         drop("mcp/request", test=lambda e: e.get("from") == "reviewer"),
     ),
@@ -132,10 +132,12 @@ SUBTLE: Final[dict[str, Wrong]] = {
         drop("participant/pause", test=lambda e: "timeout_seconds" not in e["payload"]),
     ),
     "leaves its streams open when it restarts": sends(
-        "endings.a_restart_ends_what_goes_on", "stream/close for the stream it had open", drop("stream/close")
+        "shutdown.a_restart_ends_what_goes_on",
+        "stream/close for the stream it had open",
+        drop("stream/close"),
     ),
     "does not notice what it was granted": Wrong(
-        "standing.it_tries_only_what_it_may", "it still proposes", _deaf_to_grants
+        "connection.it_tries_only_what_it_may", "it still proposes", _deaf_to_grants
     ),
     "empties its memory for a wrong direction": takes(
         "memory.a_direction_that_is_none_drops_nothing",

@@ -171,86 +171,86 @@ def _easily_put_off() -> Fault:
 
 REASONINGS: Final = {
     "reasoning.start-correlates": sends(
-        "reasonings.a_start_names_what_it_is_about",
+        "reasoning.a_start_names_what_it_is_about",
         "expected it to name",
         when("reasoning/start", correlation_id=[]),
     ),
     "reasoning.context-is-start-id": sends(
-        "reasonings.the_start_is_the_context",
+        "reasoning.the_start_is_the_context",
         "its context is not that of a reasoning/start",
         when("reasoning/thought", context="elsewhere"),
     ),
     "context.in-sub-contexts": Wrong(
-        "reasonings.a_sequence_has_one_context", "carries the context of its reasoning", _out_of_place
+        "reasoning.a_sequence_has_one_context", "carries the context of its reasoning", _out_of_place
     ),
     "reasoning.thoughts": sends(
-        "reasonings.thoughts_come_within_a_sequence",
+        "reasoning.thoughts_come_within_a_sequence",
         "a thought outside of any sequence",
         when("reasoning/thought", context=...),
     ),
     "reasoning.chat-in-context": takes(
-        "reasonings.a_chat_in_a_context_is_attended_to",
+        "reasoning.a_chat_in_a_context_is_attended_to",
         "an answer to a chat in the context",
         drop("chat", test=lambda e: "context" in e),
     ),
     "reasoning.conclusion": sends(
-        "reasonings.a_conclusion_ends_a_sequence_of_its_own",
+        "reasoning.a_conclusion_ends_a_sequence_of_its_own",
         "a sequence ends once",
         twice("reasoning/conclusion", kind="reasoning/cancel"),
     ),
     "reasoning.final-response": Wrong(
-        "reasonings.what_was_reasoned_about_is_answered",
+        "reasoning.what_was_reasoned_about_is_answered",
         "beside the reasoning",
         _unanswered("mcp/response"),
     ),
     "reasoning.autonomous": takes(
-        "reasonings.reasoning_may_begin_at_any_time", "is not its own to go on with", _meddles
+        "reasoning.reasoning_may_begin_at_any_time", "is not its own to go on with", _meddles
     ),
     "reasoning.no-reply": Wrong(
-        "reasonings.nobody_need_answer_a_thought",
+        "reasoning.nobody_need_answer_a_thought",
         "an end of its reasoning, though nobody replied",
         _unanswered("mcp/response", "reasoning/conclusion"),
     ),
     "reasoning.message": sends(
-        "reasonings.reasoning_says_what_in_message",
+        "reasoning.reasoning_says_what_in_message",
         "`payload.message` is a string",
         payload("reasoning/thought", message=...),
     ),
     "reasoning.conclusion-ends": sends(
-        "reasonings.nothing_comes_after_a_conclusion", "it comes after the conclusion", _thinks_on
+        "reasoning.nothing_comes_after_a_conclusion", "it comes after the conclusion", _thinks_on
     ),
     "reasoning.cancel-without-conclusion": Wrong(
-        "reasonings.a_cancelled_sequence_has_no_conclusion",
+        "reasoning.a_cancelled_sequence_has_no_conclusion",
         "it was cancelled, and is concluded",
         _concludes_all_the_same,
     ),
     "reasoning.cancel-stops-thoughts": takes(
-        "reasonings.a_cancelled_sequence_has_no_more_thoughts",
+        "reasoning.a_cancelled_sequence_has_no_more_thoughts",
         "it was cancelled, and goes on",
         drop("reasoning/cancel"),
     ),
     "reasoning.cancel-context": sends(
-        "reasonings.a_cancellation_names_its_sequence",
+        "reasoning.a_cancellation_names_its_sequence",
         "`context` is the id of a reasoning/start",
         when("reasoning/cancel", context=...),
     ),
     "reasoning.cancel-correlates": sends(
-        "reasonings.a_cancellation_may_name_what_was_asked",
+        "reasoning.a_cancellation_may_name_what_was_asked",
         "it names what there never was",
         when("reasoning/cancel", correlation_id=["nothing"]),
     ),
     "reasoning.cancel-reason": sends(
-        "reasonings.a_cancellation_has_a_code",
+        "reasoning.a_cancellation_has_a_code",
         "a code, one word",
         payload("reasoning/cancel", reason="it was too hard"),
     ),
     "context.parallel": Wrong(
-        "reasonings.sequences_run_side_by_side",
+        "reasoning.sequences_run_side_by_side",
         "another reasoning/thought after somebody else's reasoning/cancel",
         _easily_put_off,
     ),
     "reasoning.cancel-affordance": sends(
-        "reasonings.a_person_can_cancel_reasoning",
+        "reasoning.a_person_can_cancel_reasoning",
         "reasoning/cancel with the context",
         drop("reasoning/cancel"),
     ),

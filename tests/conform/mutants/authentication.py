@@ -16,10 +16,10 @@ from .deciding import allowing, judging
 __all__ = ["MUTANTS"]
 
 
-CLAIMS: Final = "authentication.capabilities_come_from_the_gateway"
-SETS: Final = "authentication.tokens_stand_for_sets"
-IDENTITY: Final = "authentication.capabilities_hang_on_the_identity"
-SPACES: Final = "authentication.a_space_is_open_or_closed"
+CLAIMS: Final = "access.capabilities_come_from_the_gateway"
+SETS: Final = "access.tokens_stand_for_sets"
+IDENTITY: Final = "access.capabilities_hang_on_the_identity"
+SPACES: Final = "access.a_space_is_open_or_closed"
 
 
 def believing(claim: Any) -> Break:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.conform.cast import ROLES
+from mew.conform.roles import ROLES
 from mew.gateway.auth import guard
 from mew.gateway.auth.guard import Admission, Denied, Guard
 from mew.gateway.websocket import endpoint as door
@@ -18,11 +18,11 @@ from .deciding import welcoming
 __all__ = ["MUTANTS"]
 
 
-OPENS: Final = "connecting.a_token_in_the_header_opens_a_websocket"
-WRONG: Final = "connecting.a_wrong_token_opens_nothing"
-WHO: Final = "connecting.the_token_alone_says_who_one_is"
-THERE: Final = "connecting.the_gateway_knows_who_is_there"
-HOLD: Final = "connecting.the_gateway_knows_what_they_hold_now"
+OPENS: Final = "access.a_token_in_the_header_opens_a_websocket"
+WRONG: Final = "access.a_wrong_token_opens_nothing"
+WHO: Final = "access.the_token_alone_says_who_one_is"
+THERE: Final = "access.the_gateway_knows_who_is_there"
+HOLD: Final = "access.the_gateway_knows_what_they_hold_now"
 
 
 def taking(whose: Callable[[str], str | None]) -> Break:

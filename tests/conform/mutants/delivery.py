@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Callable
 from typing import Any, Final
 
-from mew.conform.cast import ROLES
+from mew.conform.roles import ROLES
 from mew.gateway.room.outbox import Outboxes
 from mew.protocol.envelope import Envelope
 
@@ -212,7 +212,7 @@ MUTANTS: Final = [
     ),
     *mutants(
         "kind.vocabulary",
-        "kinds.every_kind_may_be_sent",
+        "envelopes.every_kind_may_be_sent",
         (refusing(of("mcp/reject")), "refused it"),
         (refusing(of("chat/acknowledge")), "the gateway refused a chat/acknowledge"),
         (
@@ -222,7 +222,7 @@ MUTANTS: Final = [
     ),
     *mutants(
         "kind.vocabulary",
-        "kinds.every_kind_that_manages_may_be_sent",
+        "envelopes.every_kind_that_manages_may_be_sent",
         (refusing(of("participant/request-status")), "refused it"),
         (
             changed(
@@ -234,33 +234,33 @@ MUTANTS: Final = [
     ),
     *mutants(
         "kind.vocabulary",
-        "kinds.a_stream_is_asked_for_and_closed",
+        "envelopes.a_stream_is_asked_for_and_closed",
         (dropped(shown("stream/open")), "a stream/open"),
         (changed(shown("stream/open"), field("kind", lambda _: "stream/opened")), "a stream/open"),
         (refusing(of("stream/close")), "refused it"),
     ),
     *mutants(
         "kind.vocabulary",
-        "kinds.the_gateway_uses_the_kinds_of_the_list",
+        "envelopes.the_gateway_uses_the_kinds_of_the_list",
         (signing("system/presence", kind="system/join"), "expected system/error, system/presence"),
         (signing("system/error", kind="error"), "expected system/error, system/presence"),
     ),
     *mutants(
         "correlation.request-names-proposal",
-        "correlations.a_request_may_name_a_proposal",
+        "proposals.a_request_may_name_a_proposal",
         (changed(shown("mcp/request"), lambda said: said.pop("correlation_id", 0)), "another correlation_id"),
         (refusing(lambda e: e.kind == "mcp/request" and bool(e.correlation_id)), "refused it"),
     ),
     *mutants(
         "correlation.any-envelope",
-        "correlations.any_envelope_may_name_others",
+        "proposals.any_envelope_may_name_others",
         (refusing(lambda e: "no-such-envelope" in e.correlation_id), "refused it"),
         (changed(shown("chat"), lambda said: said.pop("correlation_id", 0)), "another correlation_id"),
         (refusing(lambda e: e.kind == "reasoning/start" and bool(e.correlation_id)), "refused it"),
     ),
     *mutants(
         "correlation.several",
-        "correlations.several_may_be_named",
+        "proposals.several_may_be_named",
         (changed(anything, field("correlation_id", lambda ids: ids[:1])), "another correlation_id"),
         (changed(anything, field("correlation_id", sorted)), "another correlation_id"),
         (
@@ -271,13 +271,13 @@ MUTANTS: Final = [
     ),
     *mutants(
         "error.correlates",
-        "correlations.an_error_names_its_cause",
+        "proposals.an_error_names_its_cause",
         (signing("system/error", correlation_id=...), "names that in correlation_id; it has null"),
         (signing("system/error", correlation_id=["last"]), 'it has ["last"]'),
     ),
     *mutants(
         "context.optional",
-        "correlations.a_context_may_be_left_out",
+        "proposals.a_context_may_be_left_out",
         (changed(anything, lambda said: said.setdefault("context", "main")), "another context"),
         (changed(anything, lambda said: said.setdefault("context", None)), "that nobody sent"),
         (changed(shown("mcp/request"), lambda said: said.pop("context", 0)), "another context"),
@@ -289,7 +289,7 @@ MUTANTS: Final = [
     ),
     *mutants(
         "context.path",
-        "correlations.a_path_stays_as_it_is",
+        "proposals.a_path_stays_as_it_is",
         (changed(anything, field("context", posixpath.normpath)), "another context"),
         (changed(anything, field("context", str.lower)), "another context"),
         (changed(anything, field("context", lambda path: path.partition("/")[0])), "another context"),
@@ -297,13 +297,13 @@ MUTANTS: Final = [
     ),
     *mutants(
         "context.parallel",
-        "correlations.sequences_run_side_by_side",
+        "proposals.sequences_run_side_by_side",
         (after_a_cancel(), "refused it"),
         (one_context_for_all(), "another context"),
     ),
     *mutants(
         "lazy.json-rpc-not-validated",
-        "lazy.json_rpc_is_not_validated",
+        "delivery.json_rpc_is_not_validated",
         (refusing(lambda e: e.kind in MCP and content(e).get("jsonrpc") != "2.0"), "refused it"),
         (refusing(lambda e: e.kind in MCP and "id" not in content(e)), "refused it"),
         (
@@ -317,7 +317,7 @@ MUTANTS: Final = [
     ),
     *mutants(
         "lazy.no-mcp-semantics",
-        "lazy.mcp_is_not_understood",
+        "delivery.mcp_is_not_understood",
         (refusing(lambda e: content(e).get("method") == "frobnicate"), "refused it"),
         (refusing(lambda e: content(e).get("params") == {"name": "no_such_tool"}), "refused it"),
         (refusing(lambda e: e.kind == "mcp/response" and not e.correlation_id), "refused it"),
@@ -326,7 +326,7 @@ MUTANTS: Final = [
     ),
     *mutants(
         "lazy.mismatch-not-detected",
-        "lazy.kind_and_payload_need_not_belong_together",
+        "delivery.kind_and_payload_need_not_belong_together",
         (refusing(lambda e: e.kind == "mcp/request" and "result" in content(e)), "refused it"),
         (refusing(lambda e: e.kind == "mcp/response" and "method" in content(e)), "refused it"),
         (refusing(lambda e: e.kind == "chat" and "jsonrpc" in content(e)), "refused it"),

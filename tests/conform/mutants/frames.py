@@ -178,11 +178,11 @@ def no_more_than_announced(state: Any, at: Any, writer: Any, stream_id: str) -> 
 
 route_of_ours = streams.route
 
-BARE = "frames.frames_travel_bare_and_whole"
-PREFIX = "frames.a_frame_is_told_by_its_prefix"
-BOUNDS = "frames.frames_keep_their_boundaries_and_order"
-SIZE = "frames.the_expected_size_binds_nobody"
-SILENT = "frames.nothing_follows_the_close"
+BARE = "streams.frames_travel_bare_and_whole"
+PREFIX = "streams.a_frame_is_told_by_its_prefix"
+BOUNDS = "streams.frames_keep_their_boundaries_and_order"
+SIZE = "streams.the_expected_size_binds_nobody"
+SILENT = "streams.nothing_follows_the_close"
 
 
 def text_if_text(frame: bytes) -> bytes:
@@ -193,7 +193,7 @@ def text_if_text(frame: bytes) -> bytes:
     return text_frame(frame)
 
 
-BINARY = "frames.a_binary_frame_stays_binary"
+BINARY = "streams.a_binary_frame_stays_binary"
 
 MUTANTS = (
     Mutant("stream.same-socket", BARE, framing(text=wrapped), "bare (§3.10.3)"),

@@ -22,15 +22,15 @@ from .doors import append
 __all__ = ["MUTANTS"]
 
 
-IDLE: Final = "http.who_is_not_connected_may_post"
-RULES: Final = "http.the_same_rules_hold_over_http"
-CHANGES: Final = "http.a_change_counts_over_http_too"
-WHOLE: Final = "http.what_is_posted_is_an_envelope_like_any_other"
-BAD: Final = "http.what_is_wrong_is_wrong_over_http_too"
-EFFECT: Final = "http.what_is_posted_has_its_effect"
-ABSENT: Final = "http.posting_makes_nobody_present"
-TOKEN: Final = "http.only_ones_own_token_will_do"
-RECEIPT: Final = "http.an_accepted_envelope_gets_a_receipt"
+IDLE: Final = "http_api.who_is_not_connected_may_post"
+RULES: Final = "http_api.the_same_rules_hold_over_http"
+CHANGES: Final = "http_api.a_change_counts_over_http_too"
+WHOLE: Final = "http_api.what_is_posted_is_an_envelope_like_any_other"
+BAD: Final = "http_api.what_is_wrong_is_wrong_over_http_too"
+EFFECT: Final = "http_api.what_is_posted_has_its_effect"
+ABSENT: Final = "http_api.posting_makes_nobody_present"
+TOKEN: Final = "http_api.only_ones_own_token_will_do"
+RECEIPT: Final = "http_api.an_accepted_envelope_gets_a_receipt"
 
 
 def posting(first: Callable[[Room, Any, bytes], Any]) -> Break:

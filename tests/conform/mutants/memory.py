@@ -150,7 +150,7 @@ async def polite_to_the_kicked(right: Any, door: Any, request: web.Request) -> A
 MUTANTS: Final = (
     *mutants(
         "welcome.participants",
-        "welcomes.the_welcome_lists_the_others",
+        "presence.the_welcome_lists_the_others",
         (wrapping(presence, "welcome", five_at_most), "who is there, 0 times"),
     ),
     *mutants(
@@ -165,7 +165,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "shutdown.enforced",
-        "silence.who_was_shut_down_is_refused_until_it_rejoins",
+        "control.who_was_shut_down_is_refused_until_it_rejoins",
         wrapping(Room, "post", shut_down_for_a_connection),
         "over HTTP its chat was accepted with 200",
     ),
@@ -183,7 +183,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "connect.state-tracked",
-        "connecting.the_gateway_knows_who_is_there",
+        "access.the_gateway_knows_who_is_there",
         lists_whom_it_expects,
         "who has not connected yet",
     ),
@@ -195,23 +195,23 @@ MUTANTS: Final = (
     ),
     *mutants(
         "revoke.by-grant-id",
-        "revocations.a_grant_is_revoked_by_the_id_of_its_envelope",
+        "grants.a_grant_is_revoked_by_the_id_of_its_envelope",
         (revoked_for_a_connection, "having connected again"),
     ),
     Mutant(
         "grant.id-is-grant-id",
-        "revocations.only_the_grant_of_that_id_is_revoked",
+        "grants.only_the_grant_of_that_id_is_revoked",
         ruled(Kind.REVOKE, check=None, act=whatever_is_like_it),
         "no grant of it",
     ),
     *mutants(
         "revoke.by-pattern",
-        "revocations.a_pattern_revokes_all_that_matches",
+        "grants.a_pattern_revokes_all_that_matches",
         (revoked_for_a_connection, "having connected again"),
     ),
     Mutant(
         "revoke.by-pattern",
-        "revocations.a_pattern_is_revoked_from_its_recipient_alone",
+        "grants.a_pattern_is_revoked_from_its_recipient_alone",
         ruled(Kind.REVOKE, act=from_all),
         "after it was revoked from",
     ),
@@ -233,7 +233,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "stream.frame-prefix",
-        "frames.a_frame_is_told_by_its_prefix",
+        "streams.a_frame_is_told_by_its_prefix",
         wrapping(streams, "route", in_any_letters),
         "a frame of no open stream, #STREAM-",
     ),

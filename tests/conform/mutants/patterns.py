@@ -30,8 +30,8 @@ SIGN: Final = "patterns.a_sign_stands_for_itself"
 REQUEST: Final = "patterns.the_examples_for_a_request_hold"
 CHAT: Final = "patterns.the_examples_for_a_chat_hold"
 ONLY_CHAT: Final = "patterns.a_chat_passes_under_nothing_else"
-REGEX: Final = "expressions.a_regular_expression_decides"
-PATH: Final = "expressions.a_path_finds_what_must_fit"
+REGEX: Final = "patterns.a_regular_expression_decides"
+PATH: Final = "patterns.a_path_finds_what_must_fit"
 
 
 def exact(fits: Fits) -> Break:

@@ -26,10 +26,10 @@ from .doors import afterwards, arriving
 __all__ = ["MUTANTS"]
 
 
-FETCHED: Final = "polling.envelopes_can_be_fetched"
-SINCE: Final = "polling.since_says_from_when_on"
-WHOLE: Final = "polling.fetched_envelopes_are_whole"
-PRIVATE: Final = "polling.what_is_anothers_is_not_fetched"
+FETCHED: Final = "http_api.envelopes_can_be_fetched"
+SINCE: Final = "http_api.since_says_from_when_on"
+WHOLE: Final = "http_api.fetched_envelopes_are_whole"
+PRIVATE: Final = "http_api.what_is_anothers_is_not_fetched"
 
 
 def asking(change: Callable[[HistoryQuery], HistoryQuery]) -> Break:

@@ -12,13 +12,13 @@ from .deciding import allowing, refusing
 __all__ = ["MUTANTS"]
 
 
-OWN: Final = "profiles.each_is_held_to_its_own"
-FULL: Final = "profiles.full_access_sends_any_mcp_message"
-FULL_ONLY: Final = "profiles.full_access_is_access_to_mcp"
-PROPOSALS: Final = "profiles.proposal_only_makes_no_request"
-TOOLS: Final = "profiles.tool_specific_calls_its_tools_only"
-LISTS: Final = "profiles.monitoring_lists_and_does_nothing"
-ANSWERS: Final = "profiles.response_only_answers_and_does_nothing"
+OWN: Final = "patterns.each_is_held_to_its_own"
+FULL: Final = "patterns.full_access_sends_any_mcp_message"
+FULL_ONLY: Final = "patterns.full_access_is_access_to_mcp"
+PROPOSALS: Final = "patterns.proposal_only_makes_no_request"
+TOOLS: Final = "patterns.tool_specific_calls_its_tools_only"
+LISTS: Final = "patterns.monitoring_lists_and_does_nothing"
+ANSWERS: Final = "patterns.response_only_answers_and_does_nothing"
 
 
 def held_by(whose: dict[str, str]) -> Break:

@@ -178,11 +178,11 @@ def to_shut_down(state: Any, envelope: Any) -> None:
     state.shut_down |= dict.fromkeys(envelope.to, envelope.id)
 
 
-ENFORCED = "silence.a_pause_holds_back_work_and_nothing_else"
-TIMEOUT = "silence.a_pause_may_end_by_itself"
-LIFTS = "silence.a_resumed_participant_speaks_again"
-DOWN = "silence.who_was_shut_down_is_refused_until_it_rejoins"
-REMAIN = "silence.grants_outlive_a_restart"
+ENFORCED = "control.a_pause_holds_back_work_and_nothing_else"
+TIMEOUT = "control.a_pause_may_end_by_itself"
+LIFTS = "control.a_resumed_participant_speaks_again"
+DOWN = "control.who_was_shut_down_is_refused_until_it_rejoins"
+REMAIN = "control.grants_outlive_a_restart"
 HELD: tuple[str, ...] = (
     "chat/acknowledge",
     "chat/cancel",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.conform.cast import ROLES
+from mew.conform.roles import ROLES
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.room import Room
 from mew.protocol.capability import CapabilitySet, glob
@@ -141,7 +141,7 @@ MUTANTS: Final = (
     ),
     *mutants(
         "context.path",
-        "correlations.a_path_stays_as_it_is",
+        "proposals.a_path_stays_as_it_is",
         (changed(anything, normalised), "'e\\u0301/\\xe9/\\u212b' was sent, '\\xe9/\\xe9/\\xc5' came"),
     ),
     *mutants(

@@ -20,10 +20,10 @@ from .doors import arriving, show
 __all__ = ["MUTANTS"]
 
 
-TOLD: Final = "violations.a_violator_is_told"
-SAYS: Final = "violations.the_error_says_what_and_why"
-CHANGED: Final = "violations.the_error_knows_what_changed"
-NOTICE: Final = "violations.a_notice_shows_nothing_of_it"
+TOLD: Final = "capabilities.a_violator_is_told"
+SAYS: Final = "capabilities.the_error_says_what_and_why"
+CHANGED: Final = "capabilities.the_error_knows_what_changed"
+NOTICE: Final = "capabilities.a_notice_shows_nothing_of_it"
 
 
 def erring(change: Any) -> Break:

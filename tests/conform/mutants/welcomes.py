@@ -92,12 +92,12 @@ def first_of_each(state: Any, who: str, said: Said) -> None:
     del said["you"]["capabilities"][1:]
 
 
-SENT = "welcomes.each_connection_is_welcomed"
-ADDRESSED = "welcomes.a_welcome_is_addressed_to_the_newcomer"
-YOU = "welcomes.the_welcome_says_who_one_is"
-OTHERS = "welcomes.the_welcome_lists_the_others"
-EXACT = "welcomes.what_the_welcome_lists_passes_and_nothing_else"
-EXACT_LATER = "welcomes.the_list_is_exact_after_a_grant_and_a_revocation"
+SENT = "presence.each_connection_is_welcomed"
+ADDRESSED = "presence.a_welcome_is_addressed_to_the_newcomer"
+YOU = "presence.the_welcome_says_who_one_is"
+OTHERS = "presence.the_welcome_lists_the_others"
+EXACT = "presence.what_the_welcome_lists_passes_and_nothing_else"
+EXACT_LATER = "presence.the_list_is_exact_after_a_grant_and_a_revocation"
 
 MUTANTS: Final = (
     Mutant("welcome.sent", SENT, wrapping(presence, "join", once), "a system/welcome after it connected"),

@@ -1,16 +1,19 @@
-"""The control of participants that the gateway only passes on (§3.9.3 to §3.9.10); see also silence.py."""
+"""The control of participants: what is passed on, and what the gateway enforces (§3.9)."""
 
+import asyncio
+import time
 from contextlib import suppress
 from typing import Any, Final
 
-from mew.conform.checking import check
-from mew.conform.guests import newcomer, somebody
-from mew.conform.passing import arrive, shown, taken, unchanged
-from mew.conform.refusing import refused
-from mew.conform.sayings import CHAT
-from mew.conform.stage import Stage
-from mew.conform.verdicts import NotOffered
-from mew.conform.wire import Actor
+from mew.conform.connection import Actor
+from mew.conform.context import Stage
+from mew.conform.drafts import CHAT, HELLO, PROPOSAL, REASONING, Say, allows, request
+from mew.conform.expectations import Fate, arrive, fate, gets_through, refused, shown, taken, unchanged
+from mew.conform.fixtures import a_guest, granted, newcomer, revoke, somebody
+from mew.conform.http_api import open_door
+from mew.conform.match import is_id, leaves, refuses
+from mew.conform.outcome import NotOffered, Violation, demand
+from mew.conform.runner import check
 
 _METRICS: Final = {"messages_in_context": 12, "tokens": 12345, "max_tokens": 20000}
 _LEFT_OUT: Final[Any] = ...
@@ -185,3 +188,262 @@ async def a_shutdown_may_have_context_or_no_payload(stage: Stage) -> None:
         (arrived,) = await shown(sent, target)
         unchanged(sent, arrived, target)
         await target.leave()
+
+
+_WORK: Final = (HELLO, request("tools/list"), PROPOSAL, REASONING)
+_ACKNOWLEDGING_OR_CANCELLING: Final = (
+    Say("chat/acknowledge", {"status": "received"}),
+    Say("chat/cancel", {"reason": "timeout"}),
+    Say("reasoning/cancel", {"reason": "superseded"}),
+    Say("mcp/withdraw", {"reason": "no_longer_needed"}),
+    Say("capability/grant-ack", {"status": "accepted"}),
+    Say("participant/compact-done", {"skipped": True}),
+)
+_RESUME: Final = Say("participant/resume")
+_TIMEOUT_S: Final = 1
+_POLL_S: Final = 0.05
+
+
+async def _subject(stage: Stage, stand_in: str = "peer") -> Actor:
+    """Whom the order is for: a guest, or where none can be invited a role, that is left as it was."""
+    try:
+        return await a_guest(
+            stage, *(say.capability for say in (*_WORK, *_ACKNOWLEDGING_OR_CANCELLING, _RESUME))
+        )
+    except NotOffered:
+        return await stage.enter(stand_in)
+
+
+async def _order(
+    stage: Stage, owner: Actor, kind: str, payload: Any, *subjects: Actor, **fields: Any
+) -> dict[str, Any]:
+    """The owner orders it, and all it is for know of it."""
+    sent = await owner.send(kind, payload, to=[subject.id for subject in subjects], **fields)
+    await arrive(stage, owner, [sent], *subjects)
+    return sent
+
+
+async def _pause(stage: Stage, owner: Actor, *subjects: Actor, **payload: Any) -> dict[str, Any]:
+    """They are paused, at the most until the check is over."""
+    to = [subject.id for subject in subjects]
+    stage.afterwards(lambda: owner.send("participant/resume", {}, to=to))
+    return await _order(stage, owner, "participant/pause", {"reason": "rate_limit", **payload}, *subjects)
+
+
+async def _kept_back(stage: Stage, speaker: Actor, say: Say, witness: Actor, other: Actor, why: str) -> None:
+    """The speaker, who may not chat just now, is told that this is refused, and the witness does not receive it.
+
+    Raises:
+        Violation: it was let through.
+    """
+    sent = await say.by(speaker)
+    answer = await speaker.hear(
+        lambda e: e.get("id") == sent["id"] or refuses(sent)(e), f"a system/error about {sent['id']}: {why}"
+    )
+    await stage.settle(other, witness, speaker)
+    demand(answer.get("kind") == "system/error", f"the {say.kind} of {speaker.name} was accepted: {why}")
+    demand(
+        not witness.heard(is_id(sent["id"])),
+        f"{speaker.name} was told that its {say.kind} is refused, and {witness.name} received it: {why}",
+    )
+
+
+async def _came_back(stage: Stage, owner: Actor, actor: Actor) -> bool:
+    """Whether it was cut off for what it said; it is there again now, and perhaps with all forgotten."""
+    before = len(actor.welcomes)
+    await stage.settle(owner, actor)
+    return len(actor.welcomes) > before
+
+
+@check("pause.enforced")
+async def a_pause_holds_back_work_and_nothing_else(stage: Stage) -> None:
+    """An enforced pause is for all work of the participant, and for none of its acknowledgements and cancellations."""
+    owner, listener = await stage.enter_all("owner", "listener")
+    subject, *more = await stage.twice(await _subject(stage), owner)
+    proposal = await PROPOSAL.by(subject)
+    await arrive(stage, subject, [proposal], listener)
+    forbidden = await listener.send("participant/pause", {"reason": "other"}, to=[subject.id])
+    await refused(stage, listener, forbidden, owner, subject)
+    demand(
+        await gets_through(subject, listener),
+        f"{subject.name} is held back by a participant/pause whose sender may not send it",
+    )
+    await _pause(stage, owner, subject)
+    if await gets_through(subject, listener):
+        raise NotOffered("the gateway does not enforce pauses")
+    if await _came_back(stage, owner, subject):
+        raise NotOffered("the gateway disconnects who speaks while it is paused")
+    why = f"{subject.name} is paused, and the gateway enforces it (§3.9.1)"
+    for say in _WORK:
+        if allows(subject.capabilities, say):
+            await _kept_back(stage, subject, say, listener, owner, why)
+            for twin in more:
+                await _kept_back(stage, twin, say, listener, owner, f"{why}, on each connection")
+    for say in _ACKNOWLEDGING_OR_CANCELLING:
+        about = {"correlation_id": [proposal["id"]], "context": proposal["id"], "to": [owner.id]}
+        if allows(subject.capabilities, say):
+            came_to = await fate(subject, owner, Say(say.kind, say.payload, about))
+            demand(
+                came_to is not Fate.REFUSED,
+                f"{say.kind} acknowledges or cancels, and a pause is not for that; it was refused",
+            )
+    await _cannot_be_evaded(stage, subject, listener, owner, why)
+    demand(
+        await gets_through(listener, owner) and await gets_through(owner, listener),
+        f"{subject.name} is paused, and another is held back",
+    )
+    await _order(stage, owner, "participant/resume", {}, subject)
+    demand(await gets_through(subject, listener), f"{subject.name} was resumed and is still held back")
+
+
+async def _cannot_be_evaded(stage: Stage, subject: Actor, listener: Actor, owner: Actor, why: str) -> None:
+    await fate(subject, owner, Say("participant/resume", {}, {"to": [subject.id, owner.id]}))
+    await _kept_back(
+        stage, subject, HELLO, listener, owner, f"{why}; it sent a participant/resume for itself"
+    )
+    await _refused_over_http(stage, subject, why)
+
+
+async def _refused_over_http(stage: Stage, subject: Actor, why: str) -> None:
+    with suppress(NotOffered):  # there is no such way round
+        door = await open_door(stage)
+        answer = await door.post(subject, {"kind": HELLO.kind, "payload": HELLO.payload})
+        demand(not answer.is_accepted, f"{why}; over HTTP its chat was accepted with {answer.status}")
+
+
+@check("pause.timeout")
+async def a_pause_may_end_by_itself(stage: Stage) -> None:
+    """A pause is delivered with `timeout_seconds` and without; where it is enforced, only the first ends by itself."""
+    owner, listener = await stage.enter_all("owner", "listener")
+    timed, lasting = await _subject(stage), await _subject(stage, "spare-1")
+    began_s = time.monotonic()
+    await _pause(stage, owner, lasting)
+    await _pause(stage, owner, timed, timeout_seconds=_TIMEOUT_S)
+    if await gets_through(timed, listener):
+        took_s = time.monotonic() - began_s
+        demand(
+            await gets_through(lasting, listener),
+            f"a pause of {_TIMEOUT_S} s had ended after {took_s:.2f} s, one without a timeout had not",
+        )
+        return  # it is not enforced, and so for the participant alone to heed
+    if await _came_back(stage, owner, timed):
+        raise NotOffered("the gateway disconnects who speaks while it is paused")
+    while not await gets_through(timed, listener):
+        over_s = time.monotonic() - began_s - _TIMEOUT_S
+        demand(
+            over_s < stage.cast.patience_s,
+            f"a pause with timeout_seconds {_TIMEOUT_S} is still enforced {over_s:.2f} s after it is over",
+        )
+        await asyncio.sleep(_POLL_S)
+    took_s = time.monotonic() - began_s
+    demand(
+        took_s > _TIMEOUT_S / 2,
+        f"a pause with timeout_seconds {_TIMEOUT_S} ended after {took_s:.2f} s",
+    )
+    demand(
+        not await gets_through(lasting, listener),
+        "a pause without timeout_seconds ended before anyone resumed the participant",
+    )
+
+
+@check("resume.lifts")
+async def a_resumed_participant_speaks_again(stage: Stage) -> None:
+    """A resume reaches its participant and lifts the pause, of those it names and of no others."""
+    owner, listener = await stage.enter_all("owner", "listener")
+    one, two = await _subject(stage), await _subject(stage, "spare-1")
+    for with_cause in (True, False):
+        paused = await _pause(stage, owner, one, two)
+        cause = {"correlation_id": [paused["id"]]} if with_cause else {}
+        enforced = not await gets_through(one, listener) and not await _came_back(stage, owner, one)
+        forbidden = await listener.send("participant/resume", {}, to=[one.id], **cause)
+        await refused(stage, listener, forbidden, owner, one)
+        demand(
+            not enforced or not await gets_through(one, listener),
+            "a participant/resume whose sender may not send it lifted a pause",
+        )
+        await _order(stage, owner, "participant/resume", {}, one, **cause)
+        demand(
+            await gets_through(one, listener),
+            f"{one.name} was resumed, with {'a' if with_cause else 'no'} correlation_id, and is still held back",
+        )
+        demand(
+            not enforced or not await gets_through(two, listener),
+            f"{two.name} may speak again though only {one.name} was resumed",
+        )
+        await _came_back(stage, owner, two)
+        await _order(stage, owner, "participant/resume", {}, two)
+        demand(await gets_through(two, listener), f"{two.name} was resumed and is still held back")
+
+
+@check("shutdown.enforced")
+async def who_was_shut_down_is_refused_until_it_rejoins(stage: Stage) -> None:
+    """After a shutdown what the participant sends is refused on each connection, until it has left and joined again."""
+    owner, listener, bystander = await stage.enter_all("owner", "listener", "proposer")
+    connections = await stage.twice(await _subject(stage, "spare-1"), owner)
+    subject = connections[0]
+    forbidden = await listener.send("participant/shutdown", {}, to=[subject.id])
+    await refused(stage, listener, forbidden, owner)
+    demand(
+        await gets_through(subject, listener),
+        f"{subject.name} is refused after a participant/shutdown whose sender may not send it",
+    )
+    sent = await owner.send("participant/shutdown", {}, to=[subject.id])
+    await shown(sent, subject)
+    why = f"{subject.name} was shut down and has not joined again (§3.9.10)"
+    for connection in connections:
+        for say in _WORK:
+            if allows(subject.capabilities, say):
+                await _refused_or_closed(stage, connection, say, listener, owner, why)
+            if connection.is_closed or await _came_back(stage, owner, connection):
+                break
+    await _refused_over_http(stage, subject, why)
+    demand(
+        await gets_through(bystander, listener) and await gets_through(owner, listener),
+        f"{subject.name} was shut down, and another is refused",
+    )
+    for connection in connections:
+        await connection.leave()
+    with suppress(Violation):
+        await owner.hear(leaves(subject.id), "that it left")
+    await stage.come_back(subject)
+    demand(
+        await gets_through(subject, listener), f"{subject.name} left and joined again, and is still refused"
+    )
+
+
+async def _refused_or_closed(
+    stage: Stage, speaker: Actor, say: Say, witness: Actor, other: Actor, why: str
+) -> None:
+    """To be disconnected is to be refused too: until it joins again nothing can be sent."""
+    before, came_to = len(witness.received), Fate.LOST
+    if not speaker.is_closed:
+        with suppress(Violation):  # it was closed just now
+            came_to = await fate(speaker, witness, say)
+        demand(came_to is not Fate.ARRIVED, f"the {say.kind} of {speaker.name} was accepted: {why}")
+        demand(
+            came_to is Fate.REFUSED or speaker.is_closed,
+            f"expected that {speaker.name} receives a system/error about its {say.kind}: {why}",
+        )
+    await stage.settle(other, witness)
+    said = [e for e in witness.received[before:] if e.get("from") == speaker.id]
+    demand(not said, f"{witness.name} received {said[:1]}: {why}")
+
+
+@check("restart.grants-remain")
+async def grants_outlive_a_restart(stage: Stage) -> None:
+    """What was granted passes after a restart as before it, what was revoked does not, and what one had stays."""
+    owner, listener = await stage.enter_all("owner", "listener")
+    subject = await somebody(stage)
+    kept = await granted(stage, owner, subject, PROPOSAL.capability, shown=PROPOSAL)
+    taken = await granted(stage, owner, subject, REASONING.capability, shown=REASONING)
+    await revoke(stage, owner, subject, grant_id=taken)
+    await _order(stage, owner, "participant/restart", {}, subject)
+    demand(
+        await gets_through(subject, listener),
+        "after a restart a participant is refused what it had before it was granted more",
+    )
+    await refused(stage, subject, await REASONING.by(subject), listener)
+    if not await gets_through(subject, listener, PROPOSAL):
+        raise NotOffered("the gateway takes back what was granted when a participant is restarted")
+    await revoke(stage, owner, subject, grant_id=kept)
+    await refused(stage, subject, await PROPOSAL.by(subject), listener)

@@ -5,20 +5,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from mew.conform.cast import DOOMED, Role
-from mew.conform.checking import check
-from mew.conform.door import open_door
-from mew.conform.guests import a_guest, dismiss, invitation, invite, invited, somebody_new
-from mew.conform.handshake import Refused
-from mew.conform.holding import held_to
+from mew.conform.connection import Actor, Refused
+from mew.conform.context import Stage
+from mew.conform.drafts import CALL, CHAT, HELLO, PROPOSAL, REASONING, Say, allows, call, calling, request
+from mew.conform.expectations import arrive, blocked, held_to, passes, refused, shown, taken
+from mew.conform.fixtures import a_guest, dismiss, invitation, invite, invited, somebody_new
+from mew.conform.http_api import open_door
 from mew.conform.mailbox import Mailbox
-from mew.conform.matching import is_id, leaves, listed, part, refuses
-from mew.conform.passing import arrive, passes, shown, taken
-from mew.conform.refusing import blocked, refused
-from mew.conform.sayings import CALL, CHAT, HELLO, PROPOSAL, REASONING, Say, allows, call, calling, request
-from mew.conform.stage import Stage
-from mew.conform.verdicts import NotOffered, Violation, demand
-from mew.conform.wire import Actor
+from mew.conform.match import is_id, leaves, listed, part, refuses
+from mew.conform.outcome import NotOffered, Violation, demand
+from mew.conform.roles import DOOMED, Role
+from mew.conform.runner import check
 
 _URL: Final = re.compile(r"\b(wss?|https?)://\S")
 

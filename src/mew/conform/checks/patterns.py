@@ -1,13 +1,15 @@
-"""Patterns of capabilities: what fits them, and above all what nearly does (§4.1, §4.2)."""
+"""Patterns of capabilities: what fits them, and above all what nearly does (§4.1, §4.2, §9)."""
 
 from typing import Any, Final
 
-from mew.conform.cast import ROLES
-from mew.conform.checking import check
-from mew.conform.guests import somebody
-from mew.conform.holding import held_to
-from mew.conform.sayings import CHAT, HELLO, Say, call, calling, request
-from mew.conform.stage import Stage
+from mew.conform.context import Stage
+from mew.conform.drafts import CHAT, HELLO, Say, call, calling, request
+from mew.conform.expectations import held_to
+from mew.conform.fixtures import somebody
+from mew.conform.match import same
+from mew.conform.outcome import NotOffered
+from mew.conform.roles import ROLES
+from mew.conform.runner import check
 
 _RESPONSE: Final = Say("mcp/response", {"jsonrpc": "2.0", "id": 1, "result": {}}, {"correlation_id": ["r-1"]})
 _REJECT: Final = Say("mcp/reject", {"reason": "busy"}, {"correlation_id": ["p-1"]})
@@ -267,4 +269,217 @@ async def a_chat_passes_under_nothing_else(stage: Stage) -> None:
     held: list[Any] = [{"kind": "mcp/*"}, {"kind": "chat/*"}, {"kind": "chat", "payload": {"text": "bye"}}]
     passing = [call("write_file"), Say("chat/cancel"), Say("chat", {"text": "bye"})]
     refused = [HELLO, Say("chat", {}), Say("chat", ...), Say("chat", {"text": "bye bye"})]
+    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+
+
+_ITEMS: Final[tuple[Any, ...]] = (
+    [{"name": "b"}],
+    [{"name": "b"}, {"name": "a"}],
+    [],
+    {"name": "b"},
+    [{}, {"Name": "b"}],
+)
+_SEEN: Final[tuple[Any, ...]] = ([], [{"by": "you"}], [{}], "me", {"by": "you"})
+
+
+@check("pattern.regex")
+async def a_regular_expression_decides(stage: Stage) -> None:
+    """What an expression matches from end to end passes, in the payload and as a kind; what it does not is refused."""
+    owner, write = await stage.enter("owner"), stage.cast.notation.expression
+    held = [
+        calling(write("(read|list)_[a-z]+[0-9]?")),
+        {"kind": write("reasoning/(thought|conclusion)")},
+        CHAT,
+    ]
+    kinds = ("reasoning/thought", "reasoning/conclusion")
+    passing = [HELLO, *map(call, ("read_file", "list_b", "read_file2")), *map(Say, kinds)]
+    near = (
+        "write_file",
+        "read_",
+        "read_FILE",
+        "xread_file",
+        "read_file22",
+        "list-b",
+        "read_file2 ",
+        "(read|list)_a",
+    )
+    refused = [
+        *map(call, near),
+        *map(Say, ("reasoning/thoughts", "reasoning/start", "xreasoning/thought", "reasoning/")),
+    ]
+    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+
+
+@check("pattern.jsonpath")
+async def a_path_finds_what_must_fit(stage: Stage) -> None:
+    """What a JSONPath finds must fit: in a field, at a place in an array, and everywhere in one."""
+    owner, looking = await stage.enter("owner"), stage.cast.notation.looking
+    held = [
+        looking("mcp/request", "$.params.arguments.path", "tmp_*"),
+        looking("mcp/proposal", "$.params.items[1].name", "b"),
+        looking("chat/cancel", "$.seen[*].by", "me"),
+        CHAT,
+    ]
+    passing = [
+        HELLO,
+        call("write_file", {"path": "tmp_a", "more": {"path": "x"}}),
+        request("tools/call", {"items": [{"name": "a"}, {"name": "b"}]}, "mcp/proposal"),
+        Say("chat/cancel", {"seen": [{"by": "me"}, {"by": "me", "at": 1}]}),
+    ]
+    refused = [
+        *(
+            call("write_file", arguments)
+            for arguments in ({"path": "etc"}, {"path": "x/tmp_a"}, {"file": "tmp_a"}, {})
+        ),
+        Say("mcp/request", {"path": "tmp_a", "arguments": {"path": "tmp_a"}}),
+        Say("mcp/request", ...),
+        *(request("tools/call", {"items": items}, "mcp/proposal") for items in _ITEMS),
+        *(Say("chat/cancel", {"seen": seen}) for seen in _SEEN),
+        Say("chat/cancel", {"by": "me"}),
+    ]
+    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+
+
+_READ: Final = call("read_file")
+_WRITE: Final = call("write_file")
+_PROPOSE: Final = call("write_file", kind="mcp/proposal")
+_FAILURE: Final = Say(
+    "mcp/response", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}, {"to": []}
+)
+_METHODS: Final = (
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "prompts/get",
+    "initialize",
+    "notifications/cancelled",
+)
+
+
+def _all(kind: str) -> list[Say]:
+    return [request(method, {"name": "write_file", "uri": "file:///a"}, kind) for method in _METHODS]
+
+
+@check("profile.any")
+async def each_is_held_to_its_own(stage: Stage) -> None:
+    """Participants that are there together each may do what their own list says, and not what another's does."""
+    names = ("owner", "peer", "proposer", "reader", "granter", "listener")
+    actors = {name: await stage.enter(name) for name in names if name in stage.cast.roles}
+    if all(same(actors["owner"].capabilities, one.capabilities) for one in actors.values()):
+        raise NotOffered("all have the same capabilities here")
+    may = {HELLO: names, _READ: ("owner", "peer", "reader"), _WRITE: ("owner", "peer")}
+    may |= {
+        _PROPOSE: ("owner", "peer", "proposer", "granter"),
+        Say("reasoning/thought"): ("owner", "peer", "proposer"),
+    }
+    may[Say("chat/cancel", {"reason": "duplicate"})] = ("owner", "peer")
+    for _ in range(2):
+        for name, actor in actors.items():
+            witness = actors["owner" if name != "owner" else next(one for one in actors if one != "owner")]
+            passing = [say for say, who in may.items() if name in who]
+            refused = [say for say in may if say not in passing]
+            await held_to(stage, actor, witness, ROLES[name][0], passing=passing, refused=refused)
+
+
+@check("profile.full-access")
+async def full_access_sends_any_mcp_message(stage: Stage) -> None:
+    """With `mcp/*` and `chat`, requests and proposals of every method, responses, errors and chat pass."""
+    owner, peer = await stage.enter_all("owner", "peer")
+    passing = [HELLO, *_all("mcp/request"), *_all("mcp/proposal"), _RESPONSE, _FAILURE]
+    await held_to(stage, peer, owner, ROLES["peer"][0], passing=passing)
+
+
+@check("profile.full-access")
+async def full_access_is_access_to_mcp(stage: Stage) -> None:
+    """Who holds `mcp/*` and `chat` and nothing else manages nobody."""
+    owner, held = await stage.enter("owner"), [{"kind": "mcp/*"}, CHAT]
+    passing = [HELLO, *_all("mcp/request"), *_all("mcp/proposal"), _RESPONSE, _FAILURE]
+    kinds = (
+        "participant/clear",
+        "reasoning/thought",
+        "chat/cancel",
+        "stream/request",
+        "space/kick",
+        "capability/grant",
+    )
+    await held_to(
+        stage,
+        await somebody(stage, *held),
+        owner,
+        held,
+        passing=passing,
+        refused=[
+            Say(kind, {"participant_id": "nobody", "recipient": "nobody", "capabilities": []})
+            for kind in kinds
+        ],
+    )
+
+
+@check("profile.proposal-only")
+async def proposal_only_makes_no_request(stage: Stage) -> None:
+    """Without `mcp/request` every request is refused, whatever its method; proposal, response and chat pass."""
+    owner, proposer = await stage.enter_all("owner", "proposer")
+    held = ROLES["proposer"][0]
+    passing = [HELLO, *_all("mcp/proposal"), _RESPONSE, _FAILURE]
+    proposal = await call("write_file", kind="mcp/proposal").by(proposer)
+    fulfilled = Say(
+        "mcp/request", proposal["payload"], {"correlation_id": [proposal["id"]], "to": [owner.id]}
+    )
+    refused = [*_all("mcp/request"), fulfilled, Say("mcp/request", {}), Say("mcp/request", _FAILURE.payload)]
+    await held_to(stage, proposer, owner, held, passing=passing, refused=refused)
+
+
+@check("profile.tool-specific")
+async def tool_specific_calls_its_tools_only(stage: Stage) -> None:
+    """With `tools/call` and `read_*`, such calls pass; other tools, other methods and proposals are refused."""
+    owner, reader = await stage.enter_all("owner", "reader")
+    passing = [
+        HELLO,
+        _RESPONSE,
+        *(call(name, {"path": "a"}) for name in ("read_file", "read_dir", "read_x_y")),
+    ]
+    names = ("write_file", "delete_file", "reader", "re_read_file", "READ_FILE", "unread_file")
+    refused = [*map(call, names), *_all("mcp/proposal"), call("read_file", kind="mcp/proposal")]
+    refused += [
+        request(method, {"name": "read_file"}) for method in (*_METHODS[1:], "tools/calls", "tools/cal")
+    ]
+    await held_to(stage, reader, owner, ROLES["reader"][0], passing=passing, refused=refused)
+
+
+@check("profile.monitoring", needs=("pattern.wildcard",))
+async def monitoring_lists_and_does_nothing(stage: Stage) -> None:
+    """With `*/list` as method, lists of every sort pass, and nothing else does."""
+    owner = await stage.enter("owner")
+    held: list[Any] = [{"kind": "mcp/request", "payload": {"method": "*/list"}}, CHAT]
+    lists = ("tools/list", "resources/list", "prompts/list")
+    methods = (
+        "tools/call",
+        "resources/read",
+        "list",
+        "tools/lists",
+        "tools/list/all",
+        "tools/List",
+        "toolslist",
+    )
+    refused = [*map(request, methods), request("tools/list", kind="mcp/proposal"), Say("mcp/request", {})]
+    refused.append(request("tools/call", {"method": "tools/list"}))
+    passing = [HELLO, *map(request, lists), request("tools/list", {"cursor": "1"})]
+    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+
+
+@check("profile.response-only")
+async def response_only_answers_and_does_nothing(stage: Stage) -> None:
+    """With `mcp/response` alone, responses pass; requests, proposals and chat do not."""
+    owner, held = await stage.enter("owner"), [{"kind": "mcp/response"}]
+    refused = [
+        *_all("mcp/request"),
+        *_all("mcp/proposal"),
+        HELLO,
+        Say("chat/acknowledge"),
+        Say("mcp/reject"),
+    ]
+    refused += [
+        Say(kind, _RESPONSE.payload) for kind in ("mcp/request", "mcp/responses", "mcp/respons", "mcp")
+    ]
+    passing = [_RESPONSE, _FAILURE, Say("mcp/response", {})]
     await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)

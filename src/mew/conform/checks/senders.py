@@ -3,17 +3,14 @@
 import json
 from typing import Any, Final
 
-from mew.conform.checking import check
-from mew.conform.giving import grant
-from mew.conform.guests import a_guest, invitation, invite
-from mew.conform.matching import answers, is_kind
-from mew.conform.observing import gateway_says
-from mew.conform.passing import arrive, shown
-from mew.conform.refusing import refused, unheard
-from mew.conform.sayings import fresh
-from mew.conform.stage import Stage
-from mew.conform.verdicts import NotOffered, demand
-from mew.conform.wire import PROTOCOL, Actor
+from mew.conform.connection import PROTOCOL, Actor
+from mew.conform.context import Stage
+from mew.conform.drafts import fresh
+from mew.conform.expectations import arrive, refused, shown, unheard
+from mew.conform.fixtures import a_guest, gateway_says, grant, invitation, invite
+from mew.conform.match import answers, is_kind
+from mew.conform.outcome import NotOffered, demand
+from mew.conform.runner import check
 
 _GATEWAY: Final = "system:gateway"
 _RESERVED: Final = (

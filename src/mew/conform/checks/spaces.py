@@ -3,17 +3,14 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from mew.conform.checking import check
-from mew.conform.giving import grant, granted, revoke
-from mew.conform.guests import invitation, invite, somebody_new
-from mew.conform.matching import answers, events, is_id, is_kind, joins, leaves, listed
-from mew.conform.passing import passes, shown
-from mew.conform.refusing import blocked, refused, unseen
-from mew.conform.sayings import HELLO, PROPOSAL, REASONING, STATUS, Say, call, fresh
-from mew.conform.stage import Stage
-from mew.conform.streaming import opened
-from mew.conform.verdicts import NotOffered, Violation, demand
-from mew.conform.wire import Actor
+from mew.conform.connection import Actor
+from mew.conform.context import Stage
+from mew.conform.drafts import HELLO, PROPOSAL, REASONING, STATUS, Say, call, fresh
+from mew.conform.expectations import blocked, passes, refused, shown, unseen
+from mew.conform.fixtures import grant, granted, invitation, invite, opened, revoke, somebody_new
+from mew.conform.match import answers, events, is_id, is_kind, joins, leaves, listed
+from mew.conform.outcome import NotOffered, Violation, demand
+from mew.conform.runner import check
 
 _FORGET: Final = Say("participant/forget", {"direction": "oldest", "entries": 1})
 

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from mew.conform.checking import check
-from mew.conform.passing import arrive, shown, taken
-from mew.conform.stage import Stage
-from mew.conform.verdicts import NotOffered
-from mew.conform.wire import Actor
+from mew.conform.connection import Actor
+from mew.conform.context import Stage
+from mew.conform.expectations import arrive, shown, taken
+from mew.conform.outcome import NotOffered
+from mew.conform.runner import check
 
 _HI: Final = {"text": "hi"}
 

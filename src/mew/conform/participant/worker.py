@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mew.conform.wire import Actor
+from mew.conform.connection import Actor
 
 __all__ = ["INITIALIZE", "TOOLS", "Worker"]
 

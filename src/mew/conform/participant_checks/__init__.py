@@ -1,36 +1,30 @@
 """The checks of participants, in the order in which they are played; importing them registers them."""
 
-# ruff: noqa: I001 - that order: whom endings end does not come back, and audits look at all that was sent
+# ruff: noqa: I001 - that order: whom shutdown ends does not come back, and audits look at all that was sent
 from . import (
-    standing,
+    connection,
     requests,
-    contexts,
     validation,
     control,
     memory,
-    compaction,
     chats,
-    reasonings,
+    reasoning,
     proposals,
-    fulfilling,
     streams,
-    endings,
+    shutdown,
     audits,
 )
 
 __all__ = [
     "audits",
     "chats",
-    "compaction",
-    "contexts",
+    "connection",
     "control",
-    "endings",
-    "fulfilling",
     "memory",
     "proposals",
-    "reasonings",
+    "reasoning",
     "requests",
-    "standing",
+    "shutdown",
     "streams",
     "validation",
 ]

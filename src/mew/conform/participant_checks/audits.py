@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mew.conform.moments import moment
-from mew.conform.participant.checking import check
-from mew.conform.participant.frames import Frame, Way, stream_of
-from mew.conform.participant.matching import causes, payload_of, to_of
-from mew.conform.participant.scenes import every, needs_mcp, some
-from mew.conform.participant.stage import ParticipantStage
-from mew.conform.verdicts import NotOffered, demand
+from mew.conform.match import causes, moment, payload_of, to_of
+from mew.conform.outcome import NotOffered, demand
+from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.runner import check
+from mew.conform.participant.steps import every, needs_mcp, some
+from mew.conform.participant.subject import Frame, Way, stream_of
 
 KINDS: Final = frozenset(
     {

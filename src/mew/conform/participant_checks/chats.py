@@ -2,12 +2,11 @@
 
 from typing import Any, Final
 
-from mew.conform.matching import is_kind
-from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, causes, payload_of
-from mew.conform.participant.scenes import every, fresh_word, lull, pause, resume, some, time_of_answer
-from mew.conform.participant.stage import ParticipantStage
-from mew.conform.verdicts import NotOffered, demand
+from mew.conform.match import about, both, causes, is_kind, payload_of
+from mew.conform.outcome import NotOffered, demand
+from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.runner import check
+from mew.conform.participant.steps import every, fresh_word, lull, pause, resume, some, time_of_answer
 
 _FORMATS: Final = ("plain", "markdown")
 

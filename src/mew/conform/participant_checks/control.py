@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mew.conform.matching import is_kind
-from mew.conform.participant.checking import check
-from mew.conform.participant.frames import Frame
-from mew.conform.participant.matching import about, both, causes, payload_of
-from mew.conform.participant.scenes import (
+from mew.conform.match import about, both, causes, is_kind, payload_of
+from mew.conform.outcome import NotOffered, demand
+from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.runner import check
+from mew.conform.participant.steps import (
     PASSES,
     calm,
     count_of,
@@ -22,8 +22,7 @@ from mew.conform.participant.scenes import (
     some,
     time_of_answer,
 )
-from mew.conform.participant.stage import ParticipantStage
-from mew.conform.verdicts import NotOffered, demand
+from mew.conform.participant.subject import Frame
 
 _TIMEOUT_S: Final = 1
 _EARLY: Final = 0.9  # clocks differ a little

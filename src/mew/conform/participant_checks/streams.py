@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mew.conform.matching import is_kind
-from mew.conform.participant.checking import check
-from mew.conform.participant.frames import Frame, Way, stream_of
-from mew.conform.participant.matching import causes, payload_of
-from mew.conform.participant.scenes import every, some
-from mew.conform.participant.stage import ParticipantStage
-from mew.conform.verdicts import NotOffered, demand
+from mew.conform.match import causes, is_kind, payload_of
+from mew.conform.outcome import NotOffered, demand
+from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.runner import check
+from mew.conform.participant.steps import every, some
+from mew.conform.participant.subject import Frame, Way, stream_of
 
 Envelope = dict[str, Any]
 _GATEWAYS: Final = {"stream/request", "stream/open", "stream/close"}

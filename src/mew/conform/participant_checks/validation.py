@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from mew.conform.matching import is_kind
-from mew.conform.participant.checking import check
-from mew.conform.participant.matching import about, both, causes, payload_of
+from mew.conform.connection import PROTOCOL
+from mew.conform.match import Fits, about, both, causes, is_kind, payload_of
+from mew.conform.outcome import NotOffered, demand
+from mew.conform.participant.context import ParticipantStage
 from mew.conform.participant.prompts import Call
-from mew.conform.participant.scenes import effect, fresh_word, needs_responses
-from mew.conform.participant.stage import ParticipantStage
-from mew.conform.verdicts import NotOffered, demand
-from mew.conform.wire import PROTOCOL, Fits
+from mew.conform.participant.runner import check
+from mew.conform.participant.steps import effect, fresh_word, needs_responses
 
 _VERSIONS: Final = (
     "mew/v0.3",

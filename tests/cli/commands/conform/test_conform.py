@@ -18,7 +18,7 @@ from mew.cli.commands.conform.conform import conform
 from mew.cli.commands.conform.selection import chosen
 from mew.cli.render.check_progress import counting
 from mew.conform.ledger import Side
-from mew.conform.running import run_checks
+from mew.conform.runner import run_checks
 
 TOKEN = "secret-of-the-owner"
 MISBEHAVES = "hangs once somebody is connected"

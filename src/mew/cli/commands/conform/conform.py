@@ -12,14 +12,12 @@ from typer.core import TyperGroup
 from mew.cli.errors import told
 from mew.cli.locate.journal import Failed
 from mew.cli.render.check_progress import counting
-from mew.conform.cast import BadCast, Cast, read_cast
-from mew.conform.checking import Check, all_checks
 from mew.conform.example import write_example
 from mew.conform.ledger import Side
-from mew.conform.reaching import reached
+from mew.conform.outcome import Result
 from mew.conform.report import verdicts
-from mew.conform.running import run_checks
-from mew.conform.verdicts import Result
+from mew.conform.roles import BadCast, Cast, read_cast
+from mew.conform.runner import Check, all_checks, reached, run_checks
 
 from .participant import participant, prompts
 from .report import Junit, Shown, tell_results

@@ -13,13 +13,11 @@ from mew.cli.errors import told
 from mew.cli.locate.journal import Failed
 from mew.cli.render.check_progress import counting
 from mew.conform.ledger import Side
-from mew.conform.participant.checking import ParticipantCheck, participant_checks
-from mew.conform.participant.house import SPACE, House, child, open_house
+from mew.conform.outcome import Result
 from mew.conform.participant.prompts import BadPrompts, Prompts, example, read_prompts
-from mew.conform.participant.relay import CannotListen
-from mew.conform.participant.running import try_participant
+from mew.conform.participant.runner import ParticipantCheck, participant_checks, try_participant
+from mew.conform.participant.test_gateway import SPACE, CannotListen, House, child, open_house
 from mew.conform.report import verdicts
-from mew.conform.verdicts import Result
 
 from .report import Junit, Shown, tell_results
 from .selection import Only, chosen

@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mew.cli.locate.journal import Failed
-from mew.conform.evidence import folded
 from mew.conform.ledger import Level, Requirement, Side, Testable
-from mew.conform.report import Verdict, as_document, as_junit, conforms, counts
-from mew.conform.verdicts import Outcome, Result
+from mew.conform.outcome import Outcome, Result
+from mew.conform.report import Verdict, as_document, as_junit, conforms, counts, folded
 from mew.protocol.json import encode_json
 from mew.protocol.visible import cut, visible
 
