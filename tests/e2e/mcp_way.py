@@ -14,7 +14,7 @@ from typing import Any
 from mcp.client.stdio import StdioServerParameters
 
 import mew
-from mew.mcp_bridge.host import Settings, serve_http
+from mew.mcp_bridge.host import HostSettings, serve_http
 from mew.mcp_bridge.server.bridge import Bridge
 from mew.mcp_bridge.server.settings import Command, ServerSettings
 
@@ -142,7 +142,7 @@ class Way:
     async def host_here(self, who: str, server: str) -> AsyncIterator[str]:
         """The same as `host` without a process for it, over HTTP: its address."""
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        settings = Settings(only=server, own_tools=False)
+        settings = HostSettings(only=server, own_tools=False)
         async with self._connected(who) as client, asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(serve_http(client, settings, secret=None, ready=address.set_result))
             yield await address

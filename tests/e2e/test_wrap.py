@@ -20,7 +20,7 @@ from mcp.client.stdio import StdioServerParameters
 import mew
 from mew.cli.locate.gateway import Door, Flags, reach_as_person
 from mew.gateway.address_file import whereabouts
-from mew.mcp_bridge.server.transport.confinement import Method, find_method
+from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 
 from .mcp_host import MODERN, hosting
@@ -136,7 +136,9 @@ async def test_an_allowed_tool_that_is_not_what_it_was_is_asked_about_once(
         assert said(await host.call("read_note", name="a")) == (False, "first")
 
 
-@pytest.mark.skipif(find_method() is Method.NONE, reason="this system has no Landlock (Linux 5.19 or newer)")
+@pytest.mark.skipif(
+    find_method() is ConfinementMethod.NONE, reason="this system has no Landlock (Linux 5.19 or newer)"
+)
 async def test_a_wrapped_server_cannot_read_the_tokens_of_its_space(
     environ: dict[str, str], notes: Path
 ) -> None:
@@ -156,7 +158,7 @@ async def test_an_unconfined_server_is_warned_of_in_the_first_line(
 ) -> None:
     async with started(environ, *command(notes, "--unconfined"), until=b"mew wrap: ") as wrap:
         assert "warning: this server runs as you and can read your tokens" in wrap.line
-    if find_method() is not Method.NONE:
+    if find_method() is not ConfinementMethod.NONE:
         async with started(environ, *command(notes), until=b"mew wrap: ") as wrap:
             assert "warning" not in wrap.line
 

@@ -11,10 +11,20 @@ from mcp.server.lowlevel import Server
 import mew
 from mcp import Client as McpClient
 from mew.mcp_bridge.host.server import hosting
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 from mew.testing import Space
 
-__all__ = ["GENERATIONS", "LEGACY", "MAY_PROPOSE", "MODERN", "Heard", "Progress", "Stage", "files", "stage"]
+__all__ = [
+    "GENERATIONS",
+    "LEGACY",
+    "MAY_PROPOSE",
+    "MODERN",
+    "Heard",
+    "ProgressNote",
+    "Stage",
+    "files",
+    "stage",
+]
 
 LEGACY, MODERN = "legacy", "auto"
 GENERATIONS = (LEGACY, MODERN)
@@ -90,7 +100,7 @@ class Heard:
         self.params.clear()
 
 
-class Progress:
+class ProgressNote:
     """The progress that a host was told of: pass it as `progress_callback`."""
 
     def __init__(self) -> None:
@@ -140,7 +150,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    capabilities: list[Any], settings: Settings | None = None, *others: tuple[mew.Participant, str]
+    capabilities: list[Any], settings: HostSettings | None = None, *others: tuple[mew.Participant, str]
 ) -> AsyncIterator[Stage]:
     """`capabilities` are those of the host's participant; `others` run beside files, and `late` may come."""
     serving = [(files(), "files"), *others]
@@ -151,6 +161,6 @@ async def stage(
         for participant, name in serving:
             await here.serve(participant, name)
         here.me = await stack.enter_async_context(space.connect("host"))
-        here.server = await stack.enter_async_context(hosting(here.me, settings or Settings()))
+        here.server = await stack.enter_async_context(hosting(here.me, settings or HostSettings()))
         here.ann = await stack.enter_async_context(space.connect("ann"))
         yield here

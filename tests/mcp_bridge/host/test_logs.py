@@ -7,7 +7,7 @@ import pytest
 from tests.mcp_bridge.host.stage import GENERATIONS, LEGACY, MAY_PROPOSE, MODERN, Heard, stage
 
 import mew
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 
 EITHER = pytest.mark.parametrize("mode", GENERATIONS)
 LINE = "notifications/message"
@@ -47,7 +47,7 @@ async def test_what_is_logged_about_a_call_comes_before_its_end(mode: str) -> No
 
 @EITHER
 async def test_also_where_somebody_else_made_the_call_for_us(mode: str) -> None:
-    async with stage(MAY_PROPOSE, Settings(only="worker"), (worker(), "worker")) as here:
+    async with stage(MAY_PROPOSE, HostSettings(only="worker"), (worker(), "worker")) as here:
         heard = Heard()
         host = await here.host(mode, message_handler=heard, log_level="info")
         async with asyncio.TaskGroup() as tasks:

@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError
 from tests.mcp_bridge.host.stage import GENERATIONS, LEGACY, MAY_PROPOSE, Heard, stage
 
 from mew.client.mcp.validation import check
-from mew.mcp_bridge.host.own_shapes import SHAPES
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.own_tools import SHAPES
+from mew.mcp_bridge.host.settings import HostSettings
 
 EITHER = pytest.mark.parametrize("mode", GENERATIONS)
 OF_THE_FIRST = pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
@@ -51,7 +51,7 @@ async def test_a_host_sees_who_is_there_and_what_they_offer(mode: str) -> None:
 
 
 async def test_a_host_sees_what_waits_for_approval_of_whomever() -> None:
-    async with stage(MAY_PROPOSE, Settings(wait_s=0.05)) as here:
+    async with stage(MAY_PROPOSE, HostSettings(wait_s=0.05)) as here:
         host = await here.host(LEGACY)
         pending = await host.call_tool("files__read_file", {"path": "/a"})
         theirs = await here.ann.propose_call("files", "add", {"a": 1, "b": 2})
@@ -67,7 +67,7 @@ async def test_a_host_sees_what_waits_for_approval_of_whomever() -> None:
 
 
 async def test_what_was_approved_can_no_longer_be_withdrawn() -> None:
-    async with stage(MAY_PROPOSE, Settings(wait_s=0.05)) as here:
+    async with stage(MAY_PROPOSE, HostSettings(wait_s=0.05)) as here:
         host = await here.host(LEGACY)
         pending = await host.call_tool("files__read_file", {"path": "/a"})
         assert pending.meta is not None
@@ -103,7 +103,7 @@ async def test_wrong_arguments_are_told() -> None:
 
 
 async def test_without_tools_of_our_own_there_are_none() -> None:
-    async with stage(["*"], Settings(own_tools=False)) as here:
+    async with stage(["*"], HostSettings(own_tools=False)) as here:
         host = await here.host(LEGACY)
 
         tools = [tool.name for tool in (await host.list_tools()).tools]

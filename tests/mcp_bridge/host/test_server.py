@@ -10,7 +10,7 @@ from tests.mcp_bridge.host.scripted import Scripted, serve_scripted
 from tests.mcp_bridge.host.stage import GENERATIONS, LEGACY, MAY_PROPOSE, MODERN, Heard, files, stage
 
 import mew
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 
 OF_THE_FIRST = pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
 EITHER = pytest.mark.parametrize("mode", GENERATIONS)
@@ -89,7 +89,7 @@ async def test_what_may_neither_be_made_nor_proposed_is_not_shown(mode: str) -> 
 
 @EITHER
 async def test_with_a_single_participant_names_and_uris_are_its_own(mode: str) -> None:
-    async with stage(["*"], Settings(only="files", own_tools=False)) as here:
+    async with stage(["*"], HostSettings(only="files", own_tools=False)) as here:
         host = await here.host(mode)
 
         tools = (await host.list_tools()).tools
@@ -111,7 +111,7 @@ async def test_a_tool_that_is_called_like_one_of_ours_is_shown_under_another_nam
     def mew_outcome(handle: str) -> str:
         return "forged"
 
-    async with stage(["*"], Settings(only="forger"), (forger, "forger")) as here:
+    async with stage(["*"], HostSettings(only="forger"), (forger, "forger")) as here:
         host = await here.host(LEGACY)
 
         names = [tool.name for tool in (await host.list_tools()).tools]
@@ -136,7 +136,7 @@ async def test_the_instructions_explain_the_space(mode: str) -> None:
 @EITHER
 async def test_a_single_participant_still_has_its_say_in_the_instructions(mode: str) -> None:
     guide = mew.Participant("guide", instructions="Ask for one file at a time.")
-    async with stage(["*"], Settings(only="guide"), (guide, "guide")) as here:
+    async with stage(["*"], HostSettings(only="guide"), (guide, "guide")) as here:
         host = await here.host(mode)
 
         assert host.instructions is not None
@@ -145,7 +145,7 @@ async def test_a_single_participant_still_has_its_say_in_the_instructions(mode: 
 
 @EITHER
 async def test_a_single_participant_says_itself_what_it_can(mode: str) -> None:
-    async with stage(["*"], Settings(only="files", own_tools=False)) as here:
+    async with stage(["*"], HostSettings(only="files", own_tools=False)) as here:
         host = await here.host(mode)
         several = host.server_capabilities
 
@@ -153,7 +153,7 @@ async def test_a_single_participant_says_itself_what_it_can(mode: str) -> None:
         assert several.tools.list_changed
         assert several.resources is not None
         assert several.resources.subscribe
-    async with stage(["*"], Settings(only="late", own_tools=False)) as here:
+    async with stage(["*"], HostSettings(only="late", own_tools=False)) as here:
         late = await here.stack.enter_async_context(here.space.connect("late"))
         answers = {"initialize": {"capabilities": {"prompts": {}}, "instructions": "Ask."}}
         late.connection.spawn(serve_scripted(late, Scripted(answers)))
@@ -279,7 +279,7 @@ async def test_where_one_participant_is_shown_alone_its_resources_are_its_own_wh
     None
 ):
     scripted = Scripted({"tools/list": {"tools": []}, "resources/subscribe": {}})
-    async with stage(["*"], Settings(only="late")) as here, asyncio.timeout(5):
+    async with stage(["*"], HostSettings(only="late")) as here, asyncio.timeout(5):
         late = await here.stack.enter_async_context(here.space.connect("late"))
         late.connection.spawn(serve_scripted(late, scripted))
         host = await here.host(LEGACY)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.mcp_bridge.host_config.jsonc import member, with_member, without_member
-from mew.mcp_bridge.host_config.reading import NotJson, read
+from mew.mcp_bridge.host_config.jsonc import InvalidJson, member, read, with_member, without_member
 
 AT = ("servers", "mew")
 SERVER = {"command": "mew", "args": ["mcp"]}
@@ -104,14 +103,14 @@ def test_of_two_with_one_name_the_last_counts() -> None:
     ],
 )
 def test_what_is_no_json_is_said_with_its_place(text: str, why: str) -> None:
-    with pytest.raises(NotJson) as failed:
+    with pytest.raises(InvalidJson) as failed:
         read(text)
     assert str(failed.value) == why
 
 
 @pytest.mark.parametrize(("text", "where"), [("[]", "the file"), ('{"servers": 7}', "servers")])
 def test_a_value_in_the_way_is_not_overwritten(text: str, where: str) -> None:
-    with pytest.raises(NotJson, match=f"{where}: expected an object"):
+    with pytest.raises(InvalidJson, match=f"{where}: expected an object"):
         with_member(text, AT, SERVER)
 
 
@@ -142,7 +141,7 @@ def test_any_member_is_set_and_removed_and_no_other_is_touched(
 def test_no_text_makes_it_raise_anything_else(text: str) -> None:
     try:
         put = with_member(text, AT, SERVER)
-    except NotJson:
+    except InvalidJson:
         return
     assert member(put, AT) == SERVER
     assert member(without_member(put, AT), AT) in (None, *([SERVER] if put.count('"mew"') > 1 else []))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mew.mcp_bridge.host_config.hosts import Place
-from mew.mcp_bridge.host_config.servers import Unfit, installed, ours, uninstalled, wrapped
+from mew.mcp_bridge.host_config.hosts import HostConfigFile
+from mew.mcp_bridge.host_config.servers import HostConfigError, installed, ours, uninstalled, wrapped
 
 FILE = Path("mcp.json")
-PLACE = Place(FILE, ("mcpServers",))
+PLACE = HostConfigFile(FILE, ("mcpServers",))
 MEW = "/opt/bin/mew"
 MCP = [MEW, "mcp", "--config", "/p/space.yaml", "--as", "bot"]
 WRAP = [MEW, "wrap", "--allow", "read_*"]
@@ -40,11 +40,11 @@ FILES = """\
     "place",
     [
         PLACE,
-        Place(FILE, ("servers",), is_typed=True),
-        Place(FILE, ("projects", "/p", "mcpServers"), is_typed=True),
+        HostConfigFile(FILE, ("servers",), is_typed=True),
+        HostConfigFile(FILE, ("projects", "/p", "mcpServers"), is_typed=True),
     ],
 )
-def test_a_server_is_put_in_and_taken_out(place: Place) -> None:
+def test_a_server_is_put_in_and_taken_out(place: HostConfigFile) -> None:
     text = installed("", place, "mew", MCP)
     servers = json.loads(text)
     for key in place.path:
@@ -67,7 +67,7 @@ def test_one_of_ours_is_replaced_and_no_other() -> None:
     again = installed(text, PLACE, "mew", [MEW, "mcp", "--as", "cat"])
     assert json.loads(again)["mcpServers"]["mew"]["args"] == ["mcp", "--as", "cat"]
     with pytest.raises(
-        Unfit, match="'clock' already; choose another --name, or wrap it with --wrap-existing"
+        HostConfigError, match="'clock' already; choose another --name, or wrap it with --wrap-existing"
     ):
         installed(FILES, PLACE, "clock", MCP)
 
@@ -102,19 +102,19 @@ def test_a_server_that_was_put_in_with_its_command_is_taken_out_whole() -> None:
     ],
 )
 def test_what_cannot_be_wrapped_is_said(name: str, why: str) -> None:
-    with pytest.raises(Unfit, match=why):
+    with pytest.raises(HostConfigError, match=why):
         wrapped(FILES, PLACE, name, WRAP)
 
 
 def test_a_server_is_wrapped_once() -> None:
-    with pytest.raises(Unfit, match="'clock' is ours already"):
+    with pytest.raises(HostConfigError, match="'clock' is ours already"):
         wrapped(wrapped(FILES, PLACE, "clock", WRAP), PLACE, "clock", WRAP)
 
 
 def test_what_is_not_ours_is_not_taken_out() -> None:
-    with pytest.raises(Unfit, match="'clock' is not ours"):
+    with pytest.raises(HostConfigError, match="'clock' is not ours"):
         uninstalled(FILES, PLACE, "clock")
-    with pytest.raises(Unfit, match="there is no server 'mew'; ours are not there"):
+    with pytest.raises(HostConfigError, match="there is no server 'mew'; ours are not there"):
         uninstalled(FILES, PLACE, "mew")
 
 

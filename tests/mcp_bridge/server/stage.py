@@ -17,7 +17,7 @@ from tests.client.ear import Ear
 from mew.client.client import Client
 from mew.mcp_bridge.server.bridge import Bridge
 from mew.mcp_bridge.server.settings import Command, ServerSettings
-from mew.mcp_bridge.server.transport.transport import Ending, Wire
+from mew.mcp_bridge.server.transport.transport import ServerExit, ServerTransport
 from mew.protocol.envelope import Envelope
 from mew.testing import Space
 
@@ -83,7 +83,7 @@ class FakeServer:
         return found[many - 1]
 
     @asynccontextmanager
-    async def opening(self) -> AsyncIterator[Wire]:
+    async def opening(self) -> AsyncIterator[ServerTransport]:
         self.lives += 1
         self._stop = stop = asyncio.Event()
         async with self._streams() as (client, server), anyio.create_task_group() as tasks:
@@ -97,7 +97,7 @@ class FakeServer:
             tasks.start_soon(until_dead)
             self.is_over = False
             try:
-                yield Wire(read=client[0], write=client[1], is_http=False, ending=self._ending)
+                yield ServerTransport(read=client[0], write=client[1], is_http=False, ending=self._ending)
             finally:
                 self.is_over = True
                 tasks.cancel_scope.cancel()
@@ -113,9 +113,9 @@ class FakeServer:
         async with to_client, at_client, to_server, at_server:
             yield (at_client, to_server), (at_server, to_client)
 
-    def _ending(self) -> Ending:
+    def _ending(self) -> ServerExit:
         code = self.exit_code if self._stop.is_set() else None
-        return Ending("closed its output" if code is None else f"ended with exit code {code}", code)
+        return ServerExit("closed its output" if code is None else f"ended with exit code {code}", code)
 
     async def _on_request(self, context: Context, method: str, params: Any) -> dict[str, Any]:
         asked = dict(params or {})

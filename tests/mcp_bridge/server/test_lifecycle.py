@@ -11,7 +11,7 @@ from tests.mcp_bridge.server.stage import LEGACY, MODERN, Context, FakeServer, b
 from mew.client.errors import Disconnected, RpcError
 from mew.mcp_bridge.server.bridge import Bridge
 from mew.mcp_bridge.server.errors import ServerUnavailable
-from mew.mcp_bridge.server.transport.transport import Wire
+from mew.mcp_bridge.server.transport.transport import ServerTransport
 
 
 def hanging(server: FakeServer) -> None:
@@ -80,7 +80,7 @@ async def test_one_that_ends_well_and_is_restarted_on_failure_alone_ends_the_bri
 
 async def test_one_that_is_over_before_it_answers_is_no_server() -> None:
     @asynccontextmanager
-    async def dying() -> AsyncIterator[Wire]:
+    async def dying() -> AsyncIterator[ServerTransport]:
         server = FakeServer()
         async with server.opening() as wire:
             server.die()

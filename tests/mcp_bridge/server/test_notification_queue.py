@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from mew.client.errors import MewError
-from mew.mcp_bridge.server.notification_queue import Relay
+from mew.mcp_bridge.server.notifications import NotificationQueue
 
 
 class Told:
@@ -18,7 +18,7 @@ class Told:
 
 
 @asynccontextmanager
-async def running(relay: Relay) -> AsyncIterator[None]:
+async def running(relay: NotificationQueue) -> AsyncIterator[None]:
     task = asyncio.ensure_future(relay.run())
     async with asyncio.timeout(5):
         yield
@@ -26,7 +26,7 @@ async def running(relay: Relay) -> AsyncIterator[None]:
 
 
 async def test_what_is_put_is_told_in_order() -> None:
-    relay, told = Relay(), Told()
+    relay, told = NotificationQueue(), Told()
     for n in range(5):
         relay.put(n % 2, partial(told.tell, str(n)), most=9)
     async with running(relay):
@@ -35,7 +35,7 @@ async def test_what_is_put_is_told_in_order() -> None:
 
 
 async def test_of_too_many_under_a_key_the_first_and_the_newest_are_told() -> None:
-    relay, told = Relay(), Told()
+    relay, told = NotificationQueue(), Told()
     for n in range(100):
         relay.put("k", partial(told.tell, str(n)), most=3)
     async with running(relay):
@@ -44,7 +44,7 @@ async def test_of_too_many_under_a_key_the_first_and_the_newest_are_told() -> No
 
 
 async def test_one_that_cannot_be_told_does_not_hold_up_the_others() -> None:
-    relay, told = Relay(), Told()
+    relay, told = NotificationQueue(), Told()
 
     async def fail() -> None:
         raise MewError("no")
@@ -57,7 +57,7 @@ async def test_one_that_cannot_be_told_does_not_hold_up_the_others() -> None:
 
 
 async def test_there_is_an_end_to_what_waits() -> None:
-    relay, told = Relay(), Told()
+    relay, told = NotificationQueue(), Told()
     for n in range(5_000):
         relay.put(n, partial(told.tell, str(n)))
     async with asyncio.timeout(1):
@@ -65,4 +65,4 @@ async def test_there_is_an_end_to_what_waits() -> None:
 
 
 async def test_a_flush_of_nothing_is_at_once() -> None:
-    await Relay().flush("nothing", 60)
+    await NotificationQueue().flush("nothing", 60)

@@ -35,7 +35,7 @@ _TOOLS: list[dict[str, Any]] = [
 Context = ServerRequestContext[Any, Any]
 
 
-class Notes:
+class CallNotes:
     """One note, and who is told when it changes."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Notes:
 
 
 def make() -> Server[Any]:
-    notes = Notes()
+    notes = CallNotes()
     return Server(
         "sdk",
         version="1",

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mew.gateway.address_file import announced
-from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
-from mew.mcp_bridge.wrap.taking import NoPlace, taken_place
+from mew.mcp_bridge.wrap.state_folder import StateFolderError, running_wraps, taken_place, wrap_file
 
 THIS, OTHER = "a" * 64, "b" * 64
 URL = "http://127.0.0.1:4711"
@@ -77,7 +76,7 @@ async def test_one_that_is_just_going_is_waited_for(environ: dict[str, str]) -> 
 
 async def test_where_nothing_can_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "mew").write_text("in the way")
-    with pytest.raises(NoPlace, match="the space cannot be kept here"):
+    with pytest.raises(StateFolderError, match="the space cannot be kept here"):
         async with taken_place("files", THIS, {"XDG_STATE_HOME": str(tmp_path)}):
             pass
 

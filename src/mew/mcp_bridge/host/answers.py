@@ -9,25 +9,24 @@ from typing import Any, Final
 
 from mew.client.client import Client
 from mew.client.errors import MewError, RpcError
-from mew.mcp_bridge.host.calls.call import Calling
+from mew.mcp_bridge.host.calls.call import HostCall
 from mew.mcp_bridge.host.calls.params import inward, is_json
-from mew.mcp_bridge.host.calls.registry import Calls
-from mew.mcp_bridge.host.calls.results import WHY, Operation, Why, completed, failed
-from mew.mcp_bridge.host.calls.wait import State, Waiting
-from mew.mcp_bridge.host.offers.listings import What
-from mew.mcp_bridge.host.offers.offers import Offers
-from mew.mcp_bridge.host.offers.showing import Origin
+from mew.mcp_bridge.host.calls.registry import HostCalls
+from mew.mcp_bridge.host.calls.results import WHY, HostOperation, NoResultCode, completed, failed
+from mew.mcp_bridge.host.calls.wait import CallWait, RetryState
+from mew.mcp_bridge.host.offers.discovery import OfferKind
+from mew.mcp_bridge.host.offers.offers import HostOffers, OfferOrigin
 from mew.proposals.differences import same
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named, visible
 
 from .history import history_resource, history_template, is_history, read_history
 from .host_request import HostRequest
-from .logs import Logs
+from .logs import LogForwarder
 from .own_tools import OwnTools
-from .settings import Settings
+from .settings import HostSettings
 
-__all__ = ["Answers"]
+__all__ = ["HostAnswers"]
 
 _PAGE_SIZE: Final = 1_000
 _INVALID_PARAMS: Final = -32602
@@ -40,11 +39,17 @@ _LOST: Final = (
 )
 
 
-class Answers:
+class HostAnswers:
     """Every method raises `RpcError` for what is answered with a JSON-RPC error."""
 
     def __init__(
-        self, me: Client, settings: Settings, offers: Offers, calls: Calls, logs: Logs, own: OwnTools
+        self,
+        me: Client,
+        settings: HostSettings,
+        offers: HostOffers,
+        calls: HostCalls,
+        logs: LogForwarder,
+        own: OwnTools,
     ) -> None:
         self._me = me
         self._settings = settings
@@ -53,7 +58,7 @@ class Answers:
         self._logs = logs
         self._own = own
 
-    async def listing(self, what: What, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def listing(self, what: OfferKind, params: Mapping[str, Any]) -> dict[str, Any]:
         """A page of what there is, of the participants and of ours."""
         await self._offers.settled()
         items = [offer.shown for offer in self._offers.of(what)] + self._ours(what)
@@ -63,16 +68,16 @@ class Answers:
         name = params["name"]
         if name in self._own.names:
             return await self._own.call(name, params.get("arguments"), host)
-        return await self._use(host, What.TOOLS, name, params)
+        return await self._use(host, OfferKind.TOOLS, name, params)
 
     async def read_resource(self, host: HostRequest, params: Mapping[str, Any]) -> dict[str, Any]:
         uri = params["uri"]
         if is_history(uri) and self._settings.takes_part:
             return await read_history(self._me, uri)
-        return await self._use(host, What.RESOURCES, uri, params)
+        return await self._use(host, OfferKind.RESOURCES, uri, params)
 
     async def get_prompt(self, host: HostRequest, params: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._use(host, What.PROMPTS, params["name"], params)
+        return await self._use(host, OfferKind.PROMPTS, params["name"], params)
 
     async def complete(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What an argument could go on to be; nothing, where we may not ask."""
@@ -84,34 +89,36 @@ class Answers:
         if meant not in self._me.participants or not self._me.can_send(Kind.MCP_REQUEST, payload, to=meant):
             return _NOTHING_TO_ADD
         said = await self._me.request(meant, "completion/complete", asked, timeout_s=_COMPLETE_S)
-        return completed(Origin(meant, self._me.space), said) if isinstance(said, dict) else _NOTHING_TO_ADD
+        return (
+            completed(OfferOrigin(meant, self._me.space), said) if isinstance(said, dict) else _NOTHING_TO_ADD
+        )
 
     def _referred(self, ref: Any) -> tuple[str | None, Any]:
         """Whose prompt or template is meant, and the reference as they know it."""
         match ref:
             case {"type": "ref/prompt", "name": str(name)}:
-                meant, key = self._offers.meant(What.PROMPTS, name), "name"
+                meant, key = self._offers.meant(OfferKind.PROMPTS, name), "name"
             case {"type": "ref/resource", "uri": str(uri)}:
-                meant, key = self._offers.meant(What.TEMPLATES, uri), "uri"
+                meant, key = self._offers.meant(OfferKind.TEMPLATES, uri), "uri"
             case _:
                 return None, ref
         return (None, ref) if meant is None else (meant[0], {**ref, key: meant[1]})
 
-    def _ours(self, what: What) -> list[dict[str, Any]]:
-        if what is not What.TOOLS and not self._settings.takes_part:
+    def _ours(self, what: OfferKind) -> list[dict[str, Any]]:
+        if what is not OfferKind.TOOLS and not self._settings.takes_part:
             return []
         match what:
-            case What.TOOLS:
+            case OfferKind.TOOLS:
                 return self._own.listed()
-            case What.RESOURCES:
+            case OfferKind.RESOURCES:
                 return [history_resource(self._me.space)]
-            case What.TEMPLATES:
+            case OfferKind.TEMPLATES:
                 return [history_template(self._me.space)]
-            case What.PROMPTS:
+            case OfferKind.PROMPTS:
                 return []
 
     async def _use(
-        self, host: HostRequest, what: What, name: str, params: Mapping[str, Any]
+        self, host: HostRequest, what: OfferKind, name: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
         if self._offers.find(what, name) is None:  # it may know from an earlier time what is not listed yet
             await self._wait_for_start(host)
@@ -119,14 +126,14 @@ class Answers:
         if meant is None:
             raise self._unknown(what, name)
         participant, own_name = meant
-        key = "uri" if what is What.RESOURCES else "name"
+        key = "uri" if what is OfferKind.RESOURCES else "name"
         asked = inward(params, **{key: own_name})
         if not is_json(asked):
             raise RpcError(_INVALID_PARAMS, "params: there is a number in them that JSON does not have")
-        operation = Operation(
+        operation = HostOperation(
             what.use,
             own_name,
-            Origin(participant, self._me.space),
+            OfferOrigin(participant, self._me.space),
             self._offers.lists(what, participant, own_name),
         )
         try:
@@ -134,7 +141,7 @@ class Answers:
             call = (
                 await self._begin(host, what, name, operation, asked)
                 if state is None
-                else await self._again(State.read(state), operation, asked)
+                else await self._again(RetryState.read(state), operation, asked)
             )
             _take_answers(call, params.get("inputResponses"))
         except RpcError:
@@ -142,7 +149,7 @@ class Answers:
         except MewError as error:
             return failed(operation, error)
         try:
-            result = await Waiting(call, host, self._settings, State.read(state)).answer()
+            result = await CallWait(call, host, self._settings, RetryState.read(state)).answer()
         finally:
             if call.end is not None and call.handle is None:
                 self._calls.forget(call)
@@ -163,25 +170,27 @@ class Answers:
                     return
 
     async def _begin(
-        self, host: HostRequest, what: What, name: str, operation: Operation, asked: dict[str, Any]
-    ) -> Calling:
+        self, host: HostRequest, what: OfferKind, name: str, operation: HostOperation, asked: dict[str, Any]
+    ) -> HostCall:
         participant = operation.origin.participant
         payload = {"jsonrpc": "2.0", "id": 0, "method": operation.method, "params": asked}
         offer = self._offers.find(what, name)
-        is_trusted = what is not What.TOOLS or self._offers.trusts(offer)
+        is_trusted = what is not OfferKind.TOOLS or self._offers.trusts(offer)
         if (
-            what is not What.RESOURCES  # of which a template stands for any number
+            what is not OfferKind.RESOURCES  # of which a template stands for any number
             and operation.is_listed is False
             and not (is_trusted and self._me.can_send(Kind.MCP_REQUEST, payload, to=participant))
         ):
             raise self._unknown(what, name)  # nobody should have to approve what is not there
-        schema = offer.item.get("inputSchema") if offer is not None and what is What.TOOLS else None
+        schema = offer.item.get("inputSchema") if offer is not None and what is OfferKind.TOOLS else None
         if host.news.level is not None:
             self._logs.want((participant,), host.news.level)
         approved = None if is_trusted else partial(self._offers.approve, offer)
         return await self._calls.begin(operation, asked, host.news, schema=schema, approved=approved)
 
-    async def _again(self, state: State | None, operation: Operation, asked: dict[str, Any]) -> Calling:
+    async def _again(
+        self, state: RetryState | None, operation: HostOperation, asked: dict[str, Any]
+    ) -> HostCall:
         """The call that a host asks for again.
 
         Raises:
@@ -197,24 +206,24 @@ class Answers:
         except KeyError:
             call = None
         if call is None:  # never another call in its place
-            raise RpcError(_INVALID_PARAMS, _LOST, {WHY: Why.LOST.value})
+            raise RpcError(_INVALID_PARAMS, _LOST, {WHY: NoResultCode.LOST.value})
         is_same = call.operation.origin == operation.origin and call.operation.method == operation.method
         if not is_same or not same(call.params, asked):
             raise RpcError(_INVALID_PARAMS, "this requestState is of another call")
         return call
 
-    def _unknown(self, what: What, name: str) -> RpcError:
-        if what is What.RESOURCES:
+    def _unknown(self, what: OfferKind, name: str) -> RpcError:
+        if what is OfferKind.RESOURCES:
             return RpcError(_NOT_FOUND, f"no resource {visible(name)}", {"uri": name})
         known = [offer.shown[what.key] for offer in self._offers.of(what)]
         near = get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        kind = "tool" if what is What.TOOLS else "prompt"
-        why = {WHY: Why.NO_SUCH_TOOL.value} if what is What.TOOLS else {}
+        kind = "tool" if what is OfferKind.TOOLS else "prompt"
+        why = {WHY: NoResultCode.NO_SUCH_TOOL.value} if what is OfferKind.TOOLS else {}
         return RpcError(_INVALID_PARAMS, f"unknown {kind} {visible(name)!r}{hint}", why)
 
 
-def _take_answers(call: Calling, answers: Any) -> None:
+def _take_answers(call: HostCall, answers: Any) -> None:
     """What the host brings back to questions that it was answered with."""
     for key, result in answers.items() if isinstance(answers, Mapping) else ():
         question = call.take_question(key)
@@ -222,7 +231,7 @@ def _take_answers(call: Calling, answers: Any) -> None:
             call.respond(question, result)
 
 
-def _page(what: What, items: Sequence[dict[str, Any]], cursor: Any) -> dict[str, Any]:
+def _page(what: OfferKind, items: Sequence[dict[str, Any]], cursor: Any) -> dict[str, Any]:
     start = 0
     if cursor is not None:
         if not (isinstance(cursor, str) and cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):

@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mew.client.errors import RpcError
 from mew.client.mcp.call import Level
-from mew.mcp_bridge.host.calls.params import News
+from mew.mcp_bridge.host.calls.params import NotificationOptions
 
 __all__ = ["Context", "HostRequest", "connection_of", "is_wanted", "set_level"]
 
@@ -45,12 +45,12 @@ class HostRequest:
         return self._channel.cancel_requested.is_set()
 
     @property
-    def news(self) -> News:
+    def news(self) -> NotificationOptions:
         """What it wants to hear meanwhile."""
         kept = connection_of(self._context).state.get(_LEVEL)
         level = (self._context.meta or {}).get(LOG_LEVEL_META_KEY) if self.is_modern else kept
         has_token = progress_token_from_params(self._context.params) is not None
-        return News(has_token, level if level in _LEVELS else None)
+        return NotificationOptions(has_token, level if level in _LEVELS else None)
 
     def can_answer(self, method: str, params: Mapping[str, Any]) -> bool:
         """Whether it says that it can answer such a request of ours."""

@@ -8,14 +8,14 @@ from mew.client.client import Client
 from mew.client.errors import MewError
 from mew.client.mcp.call import Level
 from mew.mcp_bridge.host.calls.notes import logged
-from mew.mcp_bridge.host.calls.registry import Calls
+from mew.mcp_bridge.host.calls.registry import HostCalls
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpRequest, Presence
 
-from .hosts import Hosts
-from .settings import Settings
+from .notifications import ConnectedHosts
+from .settings import HostSettings
 
-__all__ = ["Logs"]
+__all__ = ["LogForwarder"]
 
 _MESSAGE: Final = "notifications/message"
 _SET_LEVEL: Final = "logging/setLevel"
@@ -23,10 +23,10 @@ _ANSWER_S: Final = 10.0
 _LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
-class Logs:
+class LogForwarder:
     """A context: inside, it listens."""
 
-    def __init__(self, me: Client, settings: Settings, calls: Calls, hosts: Hosts) -> None:
+    def __init__(self, me: Client, settings: HostSettings, calls: HostCalls, hosts: ConnectedHosts) -> None:
         self._me = me
         self._only = settings.only
         self._calls = calls

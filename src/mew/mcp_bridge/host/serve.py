@@ -9,12 +9,12 @@ from mew.mcp_bridge.host.transport.http import listen_on, serve_app
 from mew.mcp_bridge.host.transport.stdio import standard_streams
 
 from .server import hosting
-from .settings import Settings
+from .settings import HostSettings
 
 __all__ = ["serve_http", "serve_stdio"]
 
 
-async def serve_stdio(client: Client, settings: Settings) -> None:
+async def serve_stdio(client: Client, settings: HostSettings) -> None:
     """Serve one host over stdin and stdout until it closes them. `client` is connected, and stays so.
 
     Raises:
@@ -28,7 +28,7 @@ async def serve_stdio(client: Client, settings: Settings) -> None:
 
 async def serve_http(
     client: Client,
-    settings: Settings,
+    settings: HostSettings,
     *,
     host: str = "127.0.0.1",
     port: int = 0,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # it reads and writes a file
     from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
 
-__all__ = ["Settings"]
+__all__ = ["HostSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class HostSettings:
     """`only`: one participant alone, with its names and URIs as they are. `own_tools`: those to take part, `mew_chat`,
     and to ask what became of a proposal; with `only`, these alone.
 

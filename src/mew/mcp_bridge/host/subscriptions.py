@@ -10,16 +10,16 @@ from msgspec import UNSET
 
 from mew.client.client import Client
 from mew.client.errors import MewError, RpcError
-from mew.mcp_bridge.host.offers.listings import What
-from mew.mcp_bridge.host.offers.offers import Offers
+from mew.mcp_bridge.host.offers.discovery import OfferKind
+from mew.mcp_bridge.host.offers.offers import HostOffers
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import McpRequest, Presence
 from mew.protocol.visible import named, visible
 
 from .history import is_history
-from .settings import Settings
+from .settings import HostSettings
 
-__all__ = ["Subscriptions"]
+__all__ = ["HostSubscriptions"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,11 +30,11 @@ _NOT_FOUND: Final = -32002
 _UPDATED: Final = "notifications/resources/updated"
 
 
-class Subscriptions:
+class HostSubscriptions:
     """`updated` is told the URI, as hosts have it, of what changed. A context: inside, it listens."""
 
     def __init__(
-        self, me: Client, settings: Settings, offers: Offers, updated: Callable[[str], None]
+        self, me: Client, settings: HostSettings, offers: HostOffers, updated: Callable[[str], None]
     ) -> None:
         self._me = me
         self._takes_part = settings.takes_part
@@ -90,7 +90,7 @@ class Subscriptions:
     async def _say(self, method: str, uri: str) -> None:
         if self._is_history(uri):
             return
-        meant = self._offers.meant(What.RESOURCES, uri)
+        meant = self._offers.meant(OfferKind.RESOURCES, uri)
         if meant is None:
             raise RpcError(_NOT_FOUND, f"no resource {visible(uri)}", {"uri": uri})
         participant, own = meant
@@ -127,7 +127,7 @@ class Subscriptions:
     def _renew(self, participant: str) -> None:
         """Who comes back may have forgotten it."""
         for uri in tuple(self._wanted):
-            meant = None if self._is_history(uri) else self._offers.meant(What.RESOURCES, uri)
+            meant = None if self._is_history(uri) else self._offers.meant(OfferKind.RESOURCES, uri)
             if meant is not None and meant[0] == participant:
                 self._me.connection.spawn(self._subscribe_again(participant, meant[1]))
 

@@ -6,12 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Home", "Host", "Place", "Scope", "place_of"]
+__all__ = ["HostConfigFile", "HostEnvironment", "InstallScope", "KnownHost", "config_file_of"]
 
 _SERVERS: Final = "mcpServers"
 
 
-class Host(StrEnum):
+class KnownHost(StrEnum):
     """An MCP host by the name it is given on the command line."""
 
     CLAUDE_CODE = "claude-code"
@@ -20,7 +20,7 @@ class Host(StrEnum):
     VSCODE = "vscode"
 
 
-class Scope(StrEnum):
+class InstallScope(StrEnum):
     """For whom a server is: all who work in this folder, this user in this folder, or this user everywhere."""
 
     PROJECT = "project"
@@ -29,7 +29,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Home:
+class HostEnvironment:
     """Where files can be: the platform as Python names it, the user's home, the environment, and the folder here."""
 
     platform: str
@@ -52,7 +52,7 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Place:
+class HostConfigFile:
     """Where a host has its servers: the file, there or not, and under what they stand in it.
 
     `is_typed`: it wants to be told that a server speaks over stdio.
@@ -63,26 +63,28 @@ class Place:
     is_typed: bool = False
 
 
-def place_of(host: Host, scope: Scope, home: Home) -> Place | None:
+def config_file_of(host: KnownHost, scope: InstallScope, home: HostEnvironment) -> HostConfigFile | None:
     """None where the host has none of this scope."""
     match host:
-        case Host.CLAUDE_CODE:
+        case KnownHost.CLAUDE_CODE:
             return _of_claude_code(scope, home)
-        case Host.CLAUDE_DESKTOP if scope is Scope.USER:
-            return Place(home.settings() / "Claude" / "claude_desktop_config.json", (_SERVERS,))
-        case Host.CURSOR if scope is not Scope.LOCAL:
-            folder = home.home if scope is Scope.USER else home.folder
-            return Place(folder / ".cursor" / "mcp.json", (_SERVERS,))
-        case Host.VSCODE if scope is not Scope.LOCAL:
-            folder = home.settings() / "Code" / "User" if scope is Scope.USER else home.folder / ".vscode"
-            return Place(folder / "mcp.json", ("servers",), is_typed=True)
+        case KnownHost.CLAUDE_DESKTOP if scope is InstallScope.USER:
+            return HostConfigFile(home.settings() / "Claude" / "claude_desktop_config.json", (_SERVERS,))
+        case KnownHost.CURSOR if scope is not InstallScope.LOCAL:
+            folder = home.home if scope is InstallScope.USER else home.folder
+            return HostConfigFile(folder / ".cursor" / "mcp.json", (_SERVERS,))
+        case KnownHost.VSCODE if scope is not InstallScope.LOCAL:
+            folder = (
+                home.settings() / "Code" / "User" if scope is InstallScope.USER else home.folder / ".vscode"
+            )
+            return HostConfigFile(folder / "mcp.json", ("servers",), is_typed=True)
         case _:
             return None
 
 
-def _of_claude_code(scope: Scope, home: Home) -> Place:
-    if scope is Scope.PROJECT:
-        return Place(home.folder / ".mcp.json", (_SERVERS,), is_typed=True)
+def _of_claude_code(scope: InstallScope, home: HostEnvironment) -> HostConfigFile:
+    if scope is InstallScope.PROJECT:
+        return HostConfigFile(home.folder / ".mcp.json", (_SERVERS,), is_typed=True)
     file = home.said("CLAUDE_CONFIG_DIR", home.home) / ".claude.json"
-    within = ("projects", str(home.folder)) if scope is Scope.LOCAL else ()
-    return Place(file, (*within, _SERVERS), is_typed=True)
+    within = ("projects", str(home.folder)) if scope is InstallScope.LOCAL else ()
+    return HostConfigFile(file, (*within, _SERVERS), is_typed=True)

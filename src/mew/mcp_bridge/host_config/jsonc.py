@@ -3,11 +3,151 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from .reading import Member, NotJson, Value, read
+__all__ = ["InvalidJson", "JsonMember", "JsonValue", "member", "read", "with_member", "without_member"]
 
-__all__ = ["member", "with_member", "without_member"]
+_BLANK = re.compile(r"(?:[ \t\r\n]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"[^\s,\[\]{}\":/]+")
+_BOM: Final = "\ufeff"
+_DEPTH_MAX: Final = 200
+
+
+class InvalidJson(ValueError):
+    """The text is no JSON that could be edited; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMember:
+    """One member of an object: where its key begins, its value, and where the comma after it is."""
+
+    key: str
+    start: int
+    value: "JsonValue"
+    comma: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """One value and where it stands; `members` are those of an object."""
+
+    start: int
+    end: int
+    plain: Any
+    members: tuple[JsonMember, ...] | None = None
+
+    def member(self, key: str) -> JsonMember | None:
+        """That of this name; of several, the last, as readers take it."""
+        return next((one for one in reversed(self.members or ()) if one.key == key), None)
+
+
+def read(text: str) -> JsonValue:
+    """What the text says; an empty one is an empty object.
+
+    Raises:
+        NotJson: it is none.
+    """
+    return _Reader(text).root()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = len(_BOM) if text.startswith(_BOM) else 0
+
+    def root(self) -> JsonValue:
+        self._skip()
+        if self._at == len(self._text):
+            return JsonValue(self._at, self._at, {}, ())
+        root = self._value(0)
+        self._skip()
+        if self._at != len(self._text):
+            raise self._wrong("expected the end, there is more")
+        return root
+
+    def _value(self, depth: int) -> JsonValue:
+        if depth > _DEPTH_MAX:
+            raise self._wrong("nested too deeply")
+        match self._next:
+            case "{":
+                return self._object(depth)
+            case "[":
+                return self._array(depth)
+            case '"':
+                return self._token(_STRING, "a text")
+            case _:
+                return self._token(_SCALAR, "a value")
+
+    def _object(self, depth: int) -> JsonValue:
+        start, comma = self._at, None
+        members: list[JsonMember] = []
+        self._at += 1
+        while not self._closes("}", is_next=not members or comma is not None):
+            begun = self._at
+            key = self._token(_STRING, "a name in quotes").plain
+            self._skip()
+            if not self._took(":"):
+                raise self._wrong("expected a colon")
+            self._skip()
+            value = self._value(depth + 1)
+            self._skip()
+            comma = self._at - 1 if self._took(",") else None
+            members.append(JsonMember(key, begun, value, comma))
+        plain = {one.key: one.value.plain for one in members}
+        return JsonValue(start, self._at, plain, tuple(members))
+
+    def _array(self, depth: int) -> JsonValue:
+        start, comma = self._at, False
+        items: list[Any] = []
+        self._at += 1
+        while not self._closes("]", is_next=not items or comma):
+            items.append(self._value(depth + 1).plain)
+            self._skip()
+            comma = self._took(",")
+        return JsonValue(start, self._at, items)
+
+    def _closes(self, bracket: str, *, is_next: bool) -> bool:
+        """Whether it ends here; otherwise something must be next."""
+        self._skip()
+        if self._took(bracket):
+            return True
+        if not is_next:
+            raise self._wrong(f"expected a comma or '{bracket}'")
+        return False
+
+    def _token(self, shape: re.Pattern[str], expected: str) -> JsonValue:
+        found = shape.match(self._text, self._at)
+        if found is None:
+            raise self._wrong(f"expected {expected}")
+        try:
+            plain = json.loads(found[0])
+        except ValueError:
+            raise self._wrong(f"expected {expected}") from None
+        self._at = found.end()
+        return JsonValue(found.start(), found.end(), plain)
+
+    @property
+    def _next(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _took(self, character: str) -> bool:
+        if self._next != character:
+            return False
+        self._at += 1
+        return True
+
+    def _skip(self) -> None:
+        found = _BLANK.match(self._text, self._at)
+        assert found is not None, "a pattern that fits nothing"
+        self._at = found.end()
+
+    def _wrong(self, what: str) -> InvalidJson:
+        line = self._text.count("\n", 0, self._at) + 1
+        column = self._at - self._text.rfind("\n", 0, self._at)
+        return InvalidJson(f"line {line}, column {column}: {what}")
+
 
 _INDENT = re.compile(r"[{\[,][ \t]*\r?\n([ \t]+)")
 _ASIDE = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*(?=\r?\n))")
@@ -47,7 +187,7 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
         at, rest = below.value, rest[1:]
     if at.members is None:
         where = ".".join(path[: len(path) - len(rest)]) or "the file"
-        raise NotJson(f"{where}: expected an object, is another value")
+        raise InvalidJson(f"{where}: expected an object, is another value")
     for key in reversed(rest[1:]):
         value = {key: value}
     return style.added(at, rest[0], value)
@@ -76,7 +216,7 @@ def without_member(text: str, path: Sequence[str]) -> str:
     return _emptied(text, at, gone)
 
 
-def _shortened(text: str, at: Value, last: Member, gone: Member) -> str:
+def _shortened(text: str, at: JsonValue, last: JsonMember, gone: JsonMember) -> str:
     """Without the last member; whether there is a comma after the last stays as it is."""
     assert last.comma is not None, "one after another without a comma"
     end = gone.value.end if gone.comma is None else gone.comma + 1
@@ -87,7 +227,7 @@ def _shortened(text: str, at: Value, last: Member, gone: Member) -> str:
     return text[: last.comma] + comma + between + text[end:]
 
 
-def _emptied(text: str, at: Value, gone: Member) -> str:
+def _emptied(text: str, at: JsonValue, gone: JsonMember) -> str:
     """An object without its only member: `{}`, unless there are comments in it."""
     end = gone.value.end if gone.comma is None else gone.comma + 1
     before, after = text[at.start + 1 : gone.start], text[end : at.end - 1]
@@ -117,7 +257,7 @@ class _Style:
         lines = json.dumps(value, indent=self._unit, ensure_ascii=False).split("\n")
         return (self._newline + margin).join(lines)
 
-    def added(self, at: Value, key: str, value: Any) -> str:
+    def added(self, at: JsonValue, key: str, value: Any) -> str:
         """With one more member at the end of an object, on a line of its own."""
         assert at.members is not None, "a member of what is no object"
         outer = self.margin(at.start)

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from mew.mcp_bridge.wrap.server_name import name_of, participant_name
 
-from .hosts import Place
+from .hosts import HostConfigFile
 from .jsonc import member, with_member, without_member
 
-__all__ = ["Unfit", "installed", "ours", "uninstalled", "wrapped"]
+__all__ = ["HostConfigError", "installed", "ours", "uninstalled", "wrapped"]
 
 _IN_PLACE: Final = "--in-place"
 """Marks a `mew wrap` that stands where another server stood."""
@@ -17,11 +17,11 @@ _END: Final = "--"
 _KINDS: Final = ("mcp", "wrap")
 
 
-class Unfit(Exception):
+class HostConfigError(Exception):
     """It cannot be done with this file; the sentence says why, and what to do."""
 
 
-def installed(text: str, place: Place, name: str, command: Sequence[str]) -> str:
+def installed(text: str, place: HostConfigFile, name: str, command: Sequence[str]) -> str:
     """With a server of this name that is started by this command, in place of one of ours.
 
     Raises:
@@ -31,14 +31,14 @@ def installed(text: str, place: Place, name: str, command: Sequence[str]) -> str
     path = (*place.path, name)
     there = member(text, path)
     if there is not None and not _is_ours(there):
-        raise Unfit(
+        raise HostConfigError(
             f"there is a server {name!r} already; choose another --name, or wrap it with --wrap-existing {name}"
         )
     entry: dict[str, Any] = {"type": "stdio"} if place.is_typed else {}
     return with_member(text, path, {**entry, "command": command[0], "args": list(command[1:])})
 
 
-def wrapped(text: str, place: Place, name: str, command: Sequence[str]) -> str:
+def wrapped(text: str, place: HostConfigFile, name: str, command: Sequence[str]) -> str:
     """With the server of this name started by `command`, a `mew wrap`, followed by what starts it now.
 
     Raises:
@@ -49,19 +49,19 @@ def wrapped(text: str, place: Place, name: str, command: Sequence[str]) -> str:
     there = member(text, path)
     if not isinstance(there, dict):
         known = ", ".join(_servers(text, place)) or "none"
-        raise Unfit(f"there is no server {name!r} to be wrapped; there is {known}")
+        raise HostConfigError(f"there is no server {name!r} to be wrapped; there is {known}")
     if _is_ours(there):
-        raise Unfit(f"{name!r} is ours already")
+        raise HostConfigError(f"{name!r} is ours already")
     program, arguments = there.get("command"), there.get("args", [])
     if not isinstance(program, str) or not _are_texts(arguments):
-        raise Unfit(f"{name!r} is not started by a command: only such servers can be wrapped here")
+        raise HostConfigError(f"{name!r} is not started by a command: only such servers can be wrapped here")
     called = participant_name(name)
     naming = [] if name_of([program, *arguments]) == called else ["--name", called]
     args = [*command[1:], *naming, _IN_PLACE, _END, program, *arguments]
     return with_member(with_member(text, (*path, "command"), command[0]), (*path, "args"), args)
 
 
-def uninstalled(text: str, place: Place, name: str) -> str:
+def uninstalled(text: str, place: HostConfigFile, name: str) -> str:
     """Without our server of this name; what it stood in place of is put back.
 
     Raises:
@@ -71,9 +71,11 @@ def uninstalled(text: str, place: Place, name: str) -> str:
     path = (*place.path, name)
     there = member(text, path)
     if there is None:
-        raise Unfit(f"there is no server {name!r}; ours are {', '.join(ours(text, place)) or 'not there'}")
+        raise HostConfigError(
+            f"there is no server {name!r}; ours are {', '.join(ours(text, place)) or 'not there'}"
+        )
     if not _is_ours(there):
-        raise Unfit(f"{name!r} is not ours to be taken out")
+        raise HostConfigError(f"{name!r} is not ours to be taken out")
     before, after = _cut(there["args"])
     if _IN_PLACE not in before or not after:
         return without_member(text, path)
@@ -83,7 +85,7 @@ def uninstalled(text: str, place: Place, name: str) -> str:
     )
 
 
-def ours(text: str, place: Place) -> list[str]:
+def ours(text: str, place: HostConfigFile) -> list[str]:
     """The names of the servers that start `mew`.
 
     Raises:
@@ -92,7 +94,7 @@ def ours(text: str, place: Place) -> list[str]:
     return [name for name, entry in _servers(text, place).items() if _is_ours(entry)]
 
 
-def _servers(text: str, place: Place) -> dict[str, Any]:
+def _servers(text: str, place: HostConfigFile) -> dict[str, Any]:
     found = member(text, place.path)
     return found if isinstance(found, dict) else {}
 

@@ -1,11 +1,10 @@
-"""Into the space: an MCP server becomes a participant.
+"""An MCP server becomes a participant of a space (`mew bridge`).
 
-- `settings`             what to start or to call, whom to ask, and the limits
-- `bridge`               `run_bridge`: puts the parts together
-- `process`, `endpoint`  how a server is reached: a process of ours, or Streamable HTTP;  `wire`  either of them
-- `confinement`          starts a process that cannot see our state
-- `handshake`, `link`    one life of a server, raw JSON in and out;  `keeping`  all its lives, one after another
-- `translating`          what is asked in the space;  `errands`  what is under way;  `failures`  why nothing came of it
-- `hearing`, `relaying`  what the server tells;  `interests`, `subscriptions`, `listening`  who wants to hear it
-- `asking`               what the server asks;  `pins`  its tools as first seen
+- `bridge`             `run_bridge`: puts the parts together;  `settings`  what to start or call, and the limits
+- `transport/`         how a server is reached: stdio of a confined process, or Streamable HTTP
+- `handshake`, `link`  one connection to a server, raw JSON in and out;  `lifecycle`  restarts with backoff
+- `translator`         forwards requests of the space;  `inflight`  those under way;  `errors`  why one failed
+- `notifications`      what the server sends unasked, rate limited;  `subscriptions`, `change_stream`  who receives it
+- `server_requests`    what the server asks of its client: elicitation, sampling, roots
+- `tool_fingerprints`  its tools as first seen, to mark those that changed
 """

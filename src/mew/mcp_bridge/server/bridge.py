@@ -13,19 +13,17 @@ from mew.client.errors import RpcError
 from mew.client.participant.memory import NoMemory
 from mew.client.participant.runtime import Behaviour, Serving
 from mew.mcp_bridge.server.transport.stdio import Tell
-from mew.mcp_bridge.server.transport.transport import Opening, open_wire
+from mew.mcp_bridge.server.transport.transport import TransportFactory, open_transport
 
-from .handshake import Terms
-from .inflight import Errands, errand
-from .interests import Interests
-from .lifecycle import Keeper
-from .link import Link
-from .notification_queue import Relay
-from .notifications import Hearing
-from .server_requests import Asking
+from .handshake import HandshakeResult
+from .inflight import InflightRequests, current_request
+from .lifecycle import ServerLifecycle
+from .link import ServerLink
+from .notifications import NotificationQueue, ServerNotifications
+from .server_requests import ServerRequests
 from .settings import Endpoint, ServerSettings
-from .subscriptions import Subscriptions
-from .tool_fingerprints import Pins
+from .subscriptions import NotificationInterests, ServerSubscriptions
+from .tool_fingerprints import ToolFingerprints
 from .translator import Translator
 
 __all__ = ["Bridge", "run_bridge"]
@@ -54,23 +52,25 @@ class Bridge:
     """One server; an async context, inside which it runs and has answered. `serve` makes it a participant."""
 
     def __init__(
-        self, settings: ServerSettings, *, tell: Tell | None = None, opening: Opening | None = None
+        self, settings: ServerSettings, *, tell: Tell | None = None, opening: TransportFactory | None = None
     ) -> None:
         """`opening` reaches the server in another way than the settings say."""
         self._tasks = asyncio.TaskGroup()
         self._running: set[asyncio.Task[None]] = set()
-        self._errands = Errands()
-        self._relay = Relay()
-        self._progress = Relay()
-        self._pins = Pins(settings.pins)
-        interests = Interests()
-        self._asking = Asking(
-            self._errands, names=settings.ask, roots=settings.roots, timeout_s=settings.ask_timeout_s
+        self._inflight = InflightRequests()
+        self._relay = NotificationQueue()
+        self._progress = NotificationQueue()
+        self._fingerprints = ToolFingerprints(settings.fingerprints)
+        interests = NotificationInterests()
+        self._server_requests = ServerRequests(
+            self._inflight, names=settings.ask, roots=settings.roots, timeout_s=settings.ask_timeout_s
         )
-        self._hearing = Hearing(self._errands, interests, self._relay, self._progress, self._asking)
-        self._keeper = Keeper(
-            opening or partial(open_wire, settings.server, tell or _to_log),
-            self._hearing,
+        self._notifications = ServerNotifications(
+            self._inflight, interests, self._relay, self._progress, self._server_requests
+        )
+        self._lifecycle = ServerLifecycle(
+            opening or partial(open_transport, settings.server, tell or _to_log),
+            self._notifications,
             _ours(settings),
             restart=settings.restart,
             start_timeout_s=settings.start_timeout_s,
@@ -79,19 +79,19 @@ class Bridge:
             verb="called" if isinstance(settings.server, Endpoint) else "started",
             up=self._up,
         )
-        self._subscriptions = Subscriptions(interests, self._keeper, self._spawn)
+        self._subscriptions = ServerSubscriptions(interests, self._lifecycle, self._spawn)
         self._translator = Translator(
-            self._keeper,
-            self._errands,
+            self._lifecycle,
+            self._inflight,
             interests,
             self._subscriptions,
             self._progress,
-            self._asking,
-            self._pins,
+            self._server_requests,
+            self._fingerprints,
             timeout_s=settings.request_timeout_s,
         )
-        self._hearing.acknowledged = self._subscriptions.acknowledged
-        self._hearing.tools_changed = self._look
+        self._notifications.acknowledged = self._subscriptions.acknowledged
+        self._notifications.tools_changed = self._look
         self._looking: asyncio.Task[None] | None = None
         self._has_looked = True
 
@@ -101,10 +101,10 @@ class Bridge:
             ServerUnavailable: the server does not answer.
             OSError, ValueError: the tools as first seen cannot be read.
         """
-        await asyncio.to_thread(self._pins.load)
+        await asyncio.to_thread(self._fingerprints.load)
         await self._tasks.__aenter__()
         try:
-            await self._keeper.start(self._tasks)
+            await self._lifecycle.start(self._tasks)
         except BaseException:
             await self._end()
             raise
@@ -116,50 +116,50 @@ class Bridge:
         await self._end()
 
     @property
-    def terms(self) -> Terms | None:
+    def terms(self) -> HandshakeResult | None:
         """What the server said of itself; None while it is down."""
-        return None if self._keeper.link is None else self._keeper.link.terms
+        return None if self._lifecycle.link is None else self._lifecycle.link.terms
 
     async def serve(self, client: Client) -> None:
         """As `run_bridge`."""
-        behaviour = Behaviour(start=[self._start], stop=[self._keeper.halt], status=[self._status])
+        behaviour = Behaviour(start=[self._start], stop=[self._lifecycle.halt], status=[self._status])
         serving = Serving(client, self._translator, behaviour, NoMemory())
-        self._asking.client = self._hearing.client = client
+        self._server_requests.client = self._notifications.client = client
         beside = [
             self._spawn(work) for work in (self._relay.run(), self._progress.run(), self._watch(serving))
         ]
         try:
             await serving.run()
         finally:
-            self._asking.client = self._hearing.client = None
+            self._server_requests.client = self._notifications.client = None
             for task in beside:
                 task.cancel()
-        if self._keeper.over is not None and (gone := await self._keeper.gone()) is not None:
+        if self._lifecycle.over is not None and (gone := await self._lifecycle.gone()) is not None:
             raise gone
 
     async def _start(self) -> None:
-        await self._keeper.start(self._tasks)
+        await self._lifecycle.start(self._tasks)
 
     async def _status(self) -> dict[str, Any]:
-        link = self._keeper.link
-        return {"server": "up" if link is not None else "down", "server_restarts": self._keeper.restarts}
+        link = self._lifecycle.link
+        return {"server": "up" if link is not None else "down", "server_restarts": self._lifecycle.restarts}
 
     async def _watch(self, serving: Serving) -> None:
-        await self._keeper.gone()
+        await self._lifecycle.gone()
         serving.stop()
 
-    def _up(self, link: Link) -> None:
+    def _up(self, link: ServerLink) -> None:
         """The server lives, for the first time or again; of the one before, nothing is sure."""
         self._subscriptions.restart(link, partial(self._missed, link))
-        if self._hearing.client is not None:
+        if self._notifications.client is not None:
             self._missed(link)
         else:
             self._look()
 
-    def _missed(self, link: Link) -> None:
+    def _missed(self, link: ServerLink) -> None:
         for what in _LISTS:
             if link.terms.has(what):
-                self._hearing.changed(what)
+                self._notifications.changed(what)
 
     def _look(self) -> None:
         """At the tools, once for all that changes at a time."""
@@ -168,10 +168,10 @@ class Bridge:
             self._looking = self._spawn(self._survey())
 
     async def _survey(self) -> None:
-        errand.set(None)
+        current_request.set(None)
         while not self._has_looked:
             self._has_looked = True
-            link = self._keeper.link
+            link = self._lifecycle.link
             if link is not None and link.terms.has("tools"):
                 with suppress(RpcError, TimeoutError):
                     async with asyncio.timeout(_SURVEY_S):
@@ -186,7 +186,7 @@ class Bridge:
 
     async def _end(self) -> None:
         try:
-            await self._keeper.halt()
+            await self._lifecycle.halt()
         finally:
             for task in tuple(self._running):
                 task.cancel()

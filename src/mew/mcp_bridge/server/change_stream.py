@@ -1,4 +1,4 @@
-"""The changes of a server of 2026-07-28: one `subscriptions/listen` at a time, opened anew when more is wanted."""
+"""Change notifications of a 2026-07-28 server: one `subscriptions/listen` stream, reopened when interests change."""
 
 import asyncio
 import logging
@@ -10,10 +10,10 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mew.client.errors import RpcError
 from mew.protocol.visible import visible
 
-from .inflight import errand
-from .link import Link, Lost
+from .inflight import current_request
+from .link import LinkLost, ServerLink
 
-__all__ = ["Listening", "Spawn"]
+__all__ = ["ChangeStream", "Spawn"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,10 +28,10 @@ _HEALTHY_S: Final = 60.0
 _INVALID_PARAMS: Final = -32602
 
 
-class Listening:
+class ChangeStream:
     """For one life of a server. A stream that breaks is opened again, and then `missed` is called."""
 
-    def __init__(self, link: Link, spawn: Spawn, missed: Callable[[], None]) -> None:
+    def __init__(self, link: ServerLink, spawn: Spawn, missed: Callable[[], None]) -> None:
         self._link = link
         self._spawn = spawn
         self._missed = missed
@@ -105,14 +105,14 @@ class Listening:
 
     async def _listen(self, stream_id: str, wanted: dict[str, Any]) -> None:
         """Until the stream ends; one that was acknowledged is then opened again, unless that was us."""
-        errand.set(None)
+        current_request.set(None)
         now_s = asyncio.get_running_loop().time
         begun_s = now_s()
         try:
             await self._link.request("subscriptions/listen", {"notifications": wanted}, request_id=stream_id)
         except RpcError as error:
             _log.debug("the stream of changes ended: %s", visible(str(error)))
-        except Lost:
+        except LinkLost:
             return
         if stream_id not in self._acknowledged:
             if now_s() - begun_s > _HEALTHY_S:
@@ -127,5 +127,5 @@ class Listening:
                 await self.want(self._uris)
                 self._missed()
                 return
-            except (RpcError, Lost) as error:
+            except (RpcError, LinkLost) as error:
                 _log.debug("the stream of changes cannot be opened again: %s", visible(str(error)))

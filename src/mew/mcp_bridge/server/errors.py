@@ -4,9 +4,9 @@ from typing import Any, Final, Literal
 
 from mew.client.errors import MewError, RpcError
 
-__all__ = ["ServerUnavailable", "Why", "failure"]
+__all__ = ["ServerFailureCode", "ServerUnavailable", "failure"]
 
-Why = Literal[
+ServerFailureCode = Literal[
     "server_died",
     "server_starting",
     "server_restarting",
@@ -31,7 +31,7 @@ class ServerUnavailable(MewError):
         self.worked = worked
 
 
-def failure(why: Why, message: str, **more: Any) -> RpcError:
+def failure(why: ServerFailureCode, message: str, **more: Any) -> RpcError:
     """An error of the bridge's own: the server did not say this."""
     code = _TIMEOUT if why == "server_timeout" else _UNAVAILABLE
     return RpcError(code, message, {"mew": {"why": why, **more}})

@@ -23,14 +23,14 @@ from mcp_types.version import (
 
 from mew.protocol.visible import literal
 
-__all__ = ["Terms", "come_to_terms", "modern_meta"]
+__all__ = ["HandshakeResult", "modern_meta", "negotiate"]
 
 _DISCOVER_S: Final = 10.0
 _INFO: Final = {"name": "mew", "title": "MEW bridge", "version": version("mew-protocol")}
 
 
 @dataclass(frozen=True)
-class Terms:
+class HandshakeResult:
     """What both agreed on, and what the server said of itself."""
 
     version: str
@@ -51,7 +51,7 @@ class Terms:
         return found is not None and found is not False
 
 
-async def come_to_terms(server: Outbound, ours: dict[str, Any], *, modern: bool) -> Terms:
+async def negotiate(server: Outbound, ours: dict[str, Any], *, modern: bool) -> HandshakeResult:
     """Shake hands, by preference as the second generation does it or as the first.
 
     A server that speaks both is best met as one of the first: what it asks of its client then works whichever way it
@@ -87,7 +87,7 @@ def modern_meta(version: str, ours: dict[str, Any]) -> dict[str, Any]:
 
 async def _discover(
     server: Outbound, ours: dict[str, Any], version: str, *, again: bool = True
-) -> Terms | None:
+) -> HandshakeResult | None:
     """None: it is none of that generation, as far as it lets us know."""
     options: CallOptions = {
         "timeout": _DISCOVER_S,
@@ -111,7 +111,7 @@ async def _discover(
     return _terms(known[-1], said, info)
 
 
-async def _initialize(server: Outbound, ours: dict[str, Any]) -> Terms:
+async def _initialize(server: Outbound, ours: dict[str, Any]) -> HandshakeResult:
     params = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": ours, "clientInfo": _INFO}
     said = await server.send_raw_request("initialize", params, {"cancel_on_abandon": False})
     agreed = said.get("protocolVersion")
@@ -124,9 +124,9 @@ async def _initialize(server: Outbound, ours: dict[str, Any]) -> Terms:
     return terms
 
 
-def _terms(version: str, said: dict[str, Any], info: Any) -> Terms:
+def _terms(version: str, said: dict[str, Any], info: Any) -> HandshakeResult:
     capabilities, instructions = said.get("capabilities"), said.get("instructions")
-    return Terms(
+    return HandshakeResult(
         version,
         capabilities if isinstance(capabilities, dict) else {},
         info if isinstance(info, dict) else {},

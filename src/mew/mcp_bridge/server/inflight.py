@@ -1,4 +1,4 @@
-"""The requests that a server is working on: whose each is, how long it may still take, and how to stop it."""
+"""Requests in flight to a server: who sent each, its deadline, and how to cancel it."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from mew.client.mcp.call import Call
 
-__all__ = ["Errand", "Errands", "errand"]
+__all__ = ["InflightRequest", "InflightRequests", "current_request"]
 
 _TIMES_MAX: Final = 24
 """How many times its timeout a request may take, whatever signs of life there are."""
 _QUESTIONS_MAX: Final = 256  # about one request
 
 
-class Errand:
+class InflightRequest:
     """One request on its way to the server and back; of a participant, or with no `call` our own."""
 
     def __init__(self, call: Call | None = None, *, timeout_s: float | None = None) -> None:
@@ -94,30 +94,30 @@ class Errand:
             self._scope.reschedule(when_s)
 
 
-errand: ContextVar[Errand | None] = ContextVar("errand", default=None)
+current_request: ContextVar[InflightRequest | None] = ContextVar("current_request", default=None)
 """The one that this is about. Over HTTP the SDK carries it from a request to all that comes with its answer."""
 
 
-class Errands:
+class InflightRequests:
     """All that are under way, found by who asked and under which id, or by the token of their progress."""
 
     def __init__(self) -> None:
         self._tokens = (f"mew-{number}" for number in count(1))
-        self._by_token: dict[str, Errand] = {}
+        self._by_token: dict[str, InflightRequest] = {}
 
     @contextmanager
-    def under_way(self, one: Errand) -> Iterator[str]:
+    def under_way(self, one: InflightRequest) -> Iterator[str]:
         """Yields the token that the server is to tell its progress with."""
         token = next(self._tokens)
         self._by_token[token] = one
-        before = errand.set(one)
+        before = current_request.set(one)
         try:
             yield token
         finally:
-            errand.reset(before)
+            current_request.reset(before)
             del self._by_token[token]
 
-    def of_token(self, token: Any) -> Errand | None:
+    def of_token(self, token: Any) -> InflightRequest | None:
         return self._by_token.get(token) if isinstance(token, str) else None
 
     def cancel(self, sender: str, request_id: Any) -> None:
@@ -128,12 +128,12 @@ class Errands:
             if call.sender == sender and request_id in (call.id, call.envelope.id):
                 one.stop()
 
-    def concerned(self) -> tuple[Errand, ...]:
+    def concerned(self) -> tuple[InflightRequest, ...]:
         """Whom this is about: the one of the context, or where that is not known, all."""
-        one = errand.get()
+        one = current_request.get()
         if one is not None and one.call is not None:
             return (one,)
         return tuple(one for _, one in self._calls())
 
-    def _calls(self) -> list[tuple[Call, Errand]]:
+    def _calls(self) -> list[tuple[Call, InflightRequest]]:
         return [(one.call, one) for one in self._by_token.values() if one.call is not None]

@@ -1,4 +1,4 @@
-"""Keeps a server alive: starts it, notices its end, and starts it again, each time after a longer wait."""
+"""The life of a server across restarts: start it, notice its end, start it again with exponential backoff."""
 
 import asyncio
 import logging
@@ -7,14 +7,14 @@ from contextlib import AsyncExitStack
 from typing import Any, Final, Literal
 
 from mew.client.errors import RpcError
-from mew.mcp_bridge.server.transport.transport import Ending, Opening, Wire
+from mew.mcp_bridge.server.transport.transport import ServerExit, ServerTransport, TransportFactory
 
 from .errors import ServerUnavailable, failure
-from .inflight import errand
-from .link import Ears, Link, Lost, Unfit, open_link
+from .inflight import current_request
+from .link import HandshakeFailed, LinkLost, NotificationHandler, ServerLink, open_link
 from .settings import Restart
 
-__all__ = ["Keeper"]
+__all__ = ["ServerLifecycle"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,13 +26,13 @@ _PATIENCE_S: Final = 5.0
 _STOP_S: Final = 8.0
 
 
-class Keeper:
-    """One server, in as many lives as it takes. `up` is called at the beginning of each, and must not wait."""
+class ServerLifecycle:
+    """One server across its restarts. `up` is called after each successful start, and must not block."""
 
     def __init__(
         self,
-        opening: Opening,
-        ears: Ears,
+        opening: TransportFactory,
+        handler: NotificationHandler,
         ours: dict[str, Any],
         *,
         restart: Restart = "always",
@@ -40,10 +40,10 @@ class Keeper:
         delay_s: float = 0.5,
         modern: bool = False,
         verb: Literal["started", "called"] = "started",
-        up: Callable[[Link], None] = lambda _: None,
+        up: Callable[[ServerLink], None] = lambda _: None,
     ) -> None:
         self._opening = opening
-        self._ears = ears
+        self._handler = handler
         self._ours = ours
         self._restart = restart
         self._start_timeout_s = start_timeout_s
@@ -51,8 +51,8 @@ class Keeper:
         self._verb = verb
         self._up = up
         self._modern = modern
-        self._link: Link | None = None
-        self._ending = Ending("was never started")
+        self._link: ServerLink | None = None
+        self._ending = ServerExit("was never started")
         self._worked = False
         self._due_s = 0.0
         self._lives: asyncio.Task[None] | None = None
@@ -62,7 +62,7 @@ class Keeper:
         self.restarts = 0
 
     @property
-    def link(self) -> Link | None:
+    def link(self) -> ServerLink | None:
         """To the server, if it is up."""
         return self._link
 
@@ -94,7 +94,7 @@ class Keeper:
         return None if self._ending.exit_code == 0 and self._worked else self.over
 
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """As `Link.request`, in whatever life the server is.
+        """As `ServerLink.request`, in whatever life the server is.
 
         Raises:
             RpcError: the server's own error, or `data.mew.why` says why there is none.
@@ -102,16 +102,16 @@ class Keeper:
         link = await self.reached()
         try:
             return await link.request(method, params)
-        except Lost as lost:
+        except LinkLost as lost:
             if not lost.unheard:
                 raise await self._died(link, method) from None
         link = await self.reached()
         try:
             return await link.request(method, params)
-        except Lost:
+        except LinkLost:
             raise await self._died(link, method) from None
 
-    async def reached(self) -> Link:
+    async def reached(self) -> ServerLink:
         """The link, now or as soon as the server is up, if that is soon.
 
         Raises:
@@ -129,7 +129,7 @@ class Keeper:
                 raise self.absence() from None
         return self._link
 
-    async def _died(self, link: Link, method: str) -> RpcError:
+    async def _died(self, link: ServerLink, method: str) -> RpcError:
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while self._link is link and self.over is None:
@@ -158,7 +158,7 @@ class Keeper:
 
     async def _live_on(self) -> None:
         loop, delay_s = asyncio.get_running_loop(), self._delay_s
-        errand.set(None)
+        current_request.set(None)
         while True:
             began_s = loop.time()
             self._ending = await self._live()
@@ -176,19 +176,19 @@ class Keeper:
             delay_s = min(2 * delay_s, _DELAY_S_MAX)
             self.restarts += 1
 
-    async def _live(self) -> Ending:
+    async def _live(self) -> ServerExit:
         """One life, to its end or to where it failed to begin."""
-        ending: Ending | None = None
+        ending: ServerExit | None = None
         try:
             async with AsyncExitStack() as stack:
                 wire = await stack.enter_async_context(self._opening())
                 try:
                     async with asyncio.timeout(self._start_timeout_s):
-                        opened = open_link(wire, self._ears, self._ours, modern=self._modern)
+                        opened = open_link(wire, self._handler, self._ours, modern=self._modern)
                         link = await stack.enter_async_context(opened)
                 except TimeoutError:
                     return _ending(wire, f"did not answer within {self._start_timeout_s:g} s")
-                except Unfit as unfit:
+                except HandshakeFailed as unfit:
                     return _ending(wire, unfit.words)
                 self._begin(link)
                 await link.over()
@@ -202,12 +202,12 @@ class Keeper:
                 raise asyncio.CancelledError from error  # it fails as it is ended, and that is no end of its own
             return ending or _failed(error)
 
-    def _begin(self, link: Link) -> None:
+    def _begin(self, link: ServerLink) -> None:
         self._worked, self._link = True, link
         self._told_turn()
         self._up(link)
 
-    def _may_return(self, ending: Ending) -> bool:
+    def _may_return(self, ending: ServerExit) -> bool:
         return self._restart == "always" or (self._restart == "on-failure" and ending.exit_code != 0)
 
     def _sentence(self) -> str:
@@ -227,18 +227,18 @@ class Keeper:
         self._turned = asyncio.Event()
 
 
-def _ending(wire: Wire, words: str | None) -> Ending:
+def _ending(wire: ServerTransport, words: str | None) -> ServerExit:
     ending = wire.ending()
     return ending if words is None else ending._replace(words=words)
 
 
-def _failed(error: Exception) -> Ending:
+def _failed(error: Exception) -> ServerExit:
     match error:
         case ExceptionGroup():
             return _failed(error.exceptions[0])
         case FileNotFoundError():
-            return Ending(f"cannot be started: there is no {error.filename}")
+            return ServerExit(f"cannot be started: there is no {error.filename}")
         case OSError():
-            return Ending(f"cannot be started: {error.strerror or error}")
+            return ServerExit(f"cannot be started: {error.strerror or error}")
     _log.debug("a life of the server failed", exc_info=error)
-    return Ending(f"failed: {type(error).__name__}")
+    return ServerExit(f"failed: {type(error).__name__}")

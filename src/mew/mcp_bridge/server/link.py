@@ -1,4 +1,4 @@
-"""One life of a server: from the handshake on, raw requests out, and what it asks and tells in."""
+"""One connection to a server: raw requests out, its requests and notifications in."""
 
 import asyncio
 import logging
@@ -31,14 +31,14 @@ from mcp_types import (
 
 from mew.client.errors import RpcError
 from mew.mcp_bridge.marks import unmarked_fields
-from mew.mcp_bridge.server.transport.transport import Wire
+from mew.mcp_bridge.server.transport.transport import ServerTransport
 from mew.protocol.visible import named, visible
 
 from .errors import failure
-from .handshake import Terms, come_to_terms, modern_meta
-from .inflight import Errand, errand
+from .handshake import HandshakeResult, modern_meta, negotiate
+from .inflight import InflightRequest, current_request
 
-__all__ = ["Ears", "Link", "Lost", "Unfit", "open_link"]
+__all__ = ["HandshakeFailed", "LinkLost", "NotificationHandler", "ServerLink", "open_link"]
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ _BROKEN: Final = "SSE stream"
 _NO_MCP: Final = "Server returned an error response"
 
 
-class Lost(Exception):
+class LinkLost(Exception):
     """The server was over before it answered. `unheard`: it never saw the request, which may be sent again."""
 
     def __init__(self, *, unheard: bool = False) -> None:
@@ -63,7 +63,7 @@ class Lost(Exception):
         self.unheard = unheard
 
 
-class Unfit(Exception):
+class HandshakeFailed(Exception):
     """There was no handshake; `words` follow `the server`. None: because it was over."""
 
     def __init__(self, words: str | None) -> None:
@@ -71,8 +71,8 @@ class Unfit(Exception):
         self.words = words
 
 
-class Ears(Protocol):
-    """What is heard of a server."""
+class NotificationHandler(Protocol):
+    """Receives what a server sends: its requests and its notifications."""
 
     async def asked(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Answer what the server asks of its client.
@@ -86,11 +86,11 @@ class Ears(Protocol):
         """Take a notification, in the order they came. Must not wait."""
 
 
-class Link:
+class ServerLink:
     """Any number of requests at a time, until `ended`."""
 
-    def __init__(self, dispatcher: JSONRPCDispatcher, wire: Wire, ours: dict[str, Any]) -> None:
-        self.terms = Terms("", {}, {})
+    def __init__(self, dispatcher: JSONRPCDispatcher, wire: ServerTransport, ours: dict[str, Any]) -> None:
+        self.terms = HandshakeResult("", {}, {})
         """What both came to in their handshake."""
         self.ended = asyncio.Event()
         self.words: str | None = None
@@ -110,7 +110,7 @@ class Link:
             RpcError: the server's own error, or it could not be reached with this request.
             Lost: this life of the server is over.
         """
-        one = errand.get() or Errand()
+        one = current_request.get() or InflightRequest()
         one.status, one.unreachable, one.session_lost = None, None, False
         stamped, options = self._stamped(method, params)
         if request_id is not None:
@@ -155,15 +155,15 @@ class Link:
         self._doubted.set()
 
     async def _is_there(self) -> bool:
-        one = Errand()
-        before = errand.set(one)
+        one = InflightRequest()
+        before = current_request.set(one)
         try:
             async with asyncio.timeout(_PING_S):
                 await self.request("ping", {})
-        except (RpcError, Lost, TimeoutError):
+        except (RpcError, LinkLost, TimeoutError):
             return one.failure is None and not self.ended.is_set()  # an error is an answer
         finally:
-            errand.reset(before)
+            current_request.reset(before)
         return True
 
     def _stamped(self, method: str, params: dict[str, Any]) -> tuple[dict[str, Any], CallOptions]:
@@ -181,16 +181,16 @@ class Link:
                 headers.update(mcp_param_headers(self._header_maps.get(name, {}), arguments))
         return {**params, "_meta": {**(params.get("_meta") or {}), **stamps}}, options
 
-    async def _told_apart(self, error: MCPError, one: Errand, method: str) -> Exception:
+    async def _told_apart(self, error: MCPError, one: InflightRequest, method: str) -> Exception:
         """The server's own errors as they are; those that the SDK makes up, for what they are."""
         if one.session_lost:
             self.end("ended the session")
-            return Lost(unheard=True)
+            return LinkLost(unheard=True)
         if error.code == CONNECTION_CLOSED and error.message == _CLOSED:
             try:
                 async with asyncio.timeout(_END_S):
                     await self.ended.wait()
-                return Lost()
+                return LinkLost()
             except TimeoutError:
                 return _its_own(error)  # after all
         if self._is_http and error.message == _NO_MCP and one.failure is not None:
@@ -206,20 +206,22 @@ class Link:
 
 
 @asynccontextmanager
-async def open_link(wire: Wire, ears: Ears, ours: dict[str, Any], *, modern: bool) -> AsyncIterator[Link]:
+async def open_link(
+    wire: ServerTransport, handler: NotificationHandler, ours: dict[str, Any], *, modern: bool
+) -> AsyncIterator[ServerLink]:
     """Shake hands, and speak with the server inside this block.
 
     Raises:
         Unfit: nothing comes of it.
     """
     dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(wire.read, wire.write, on_stream_exception=_note_fault)
-    link = Link(dispatcher, wire, ours)
-    unfit: Unfit | None = None
+    link = ServerLink(dispatcher, wire, ours)
+    unfit: HandshakeFailed | None = None
     async with anyio.create_task_group() as tasks:
-        await tasks.start(_run, dispatcher, link, ears)
+        await tasks.start(_run, dispatcher, link, handler)
         try:
             link.terms = await _handshake(dispatcher, ours, modern=modern)
-        except Unfit as error:
+        except HandshakeFailed as error:
             unfit = error  # raised below: a task group would wrap it
         else:
             yield link
@@ -230,21 +232,25 @@ async def open_link(wire: Wire, ears: Ears, ours: dict[str, Any], *, modern: boo
 
 
 async def _run(
-    dispatcher: JSONRPCDispatcher, link: Link, ears: Ears, *, task_status: anyio.abc.TaskStatus[None]
+    dispatcher: JSONRPCDispatcher,
+    link: ServerLink,
+    handler: NotificationHandler,
+    *,
+    task_status: anyio.abc.TaskStatus[None],
 ) -> None:
     async def asked(_: DispatchContext[TransportContext], method: str, params: Any) -> dict[str, Any]:
         try:
-            return await ears.asked(method, dict(params or {}))
+            return await handler.asked(method, dict(params or {}))
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
 
     async def told(_: DispatchContext[TransportContext], method: str, params: Any) -> None:
-        ears.told(method, dict(params or {}))
+        handler.told(method, dict(params or {}))
 
     def progressed(method: str, params: Mapping[str, Any] | None) -> bool:
         """At once, so that none comes after the answer; the others in their context, which says whose they are."""
         if method == "notifications/progress":
-            ears.told(method, dict(params or {}))
+            handler.told(method, dict(params or {}))
         return method in ("notifications/progress", "notifications/cancelled")
 
     try:
@@ -253,19 +259,19 @@ async def _run(
         link.end()
 
 
-async def _handshake(dispatcher: JSONRPCDispatcher, ours: dict[str, Any], *, modern: bool) -> Terms:
-    one = Errand()
-    before = errand.set(one)
+async def _handshake(dispatcher: JSONRPCDispatcher, ours: dict[str, Any], *, modern: bool) -> HandshakeResult:
+    one = InflightRequest()
+    before = current_request.set(one)
     try:
-        return await come_to_terms(dispatcher, ours, modern=modern)
+        return await negotiate(dispatcher, ours, modern=modern)
     except MCPError as error:
         if error.code == CONNECTION_CLOSED and error.message == _CLOSED:
-            raise Unfit(None) from None
-        raise Unfit(one.failure or f"refused the handshake: {visible(error.message)}") from None
+            raise HandshakeFailed(None) from None
+        raise HandshakeFailed(one.failure or f"refused the handshake: {visible(error.message)}") from None
     except ValueError as error:
-        raise Unfit(f"cannot be used: {error}") from None
+        raise HandshakeFailed(f"cannot be used: {error}") from None
     finally:
-        errand.reset(before)
+        current_request.reset(before)
 
 
 def _unstamped(params: dict[str, Any]) -> dict[str, Any]:

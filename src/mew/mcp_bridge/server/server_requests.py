@@ -1,4 +1,4 @@
-"""What a server asks of its client, put to those it works for: elicitation and sampling (decision 0010, 4)."""
+"""Requests of a server to its client (elicitation, sampling, roots), forwarded to its callers (decision 0010, 4)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,23 @@ from mew.client.errors import MewError, RpcError
 from mew.protocol.kinds import Kind
 
 from .errors import failure
-from .inflight import Errand, Errands
+from .inflight import InflightRequest, InflightRequests
 
-__all__ = ["Asking"]
+__all__ = ["ServerRequests"]
 
 _UNKNOWN_METHOD: Final = -32601
 _AT_ONCE: Final = 16
 _QUESTIONS: Final = frozenset({"elicitation/create", "sampling/createMessage"})
 
 
-class Asking:
+class ServerRequests:
     """Asks whoever the server works for, or those who are named; the first answer counts, and the others are told."""
 
     def __init__(
-        self, errands: Errands, *, names: Sequence[str], roots: Sequence[str], timeout_s: float
+        self, inflight: InflightRequests, *, names: Sequence[str], roots: Sequence[str], timeout_s: float
     ) -> None:
         self.client: Client | None = None
-        self._errands = errands
+        self._inflight = inflight
         self._names = names
         self._roots = roots
         self._timeout_s = timeout_s
@@ -48,7 +48,7 @@ class Asking:
             raise RpcError(_UNKNOWN_METHOD, f"{method} is not answered here")
         if self._open >= _AT_ONCE:
             raise failure("question_unanswered", f"more than {_AT_ONCE} questions at once")
-        about = self._errands.concerned()
+        about = self._inflight.concerned()
         concerned = tuple(one for one in about if not one.has_asked_too_much)
         if about and not concerned:
             raise failure("question_unanswered", "too many questions about one request")
@@ -91,12 +91,12 @@ class Asking:
         )
 
     def _askable(
-        self, method: str, params: dict[str, Any], concerned: Sequence[Errand]
-    ) -> dict[str, list[Errand]]:
+        self, method: str, params: dict[str, Any], concerned: Sequence[InflightRequest]
+    ) -> dict[str, list[InflightRequest]]:
         """Whom to ask, and about which of their requests."""
         if self.client is None:
             raise failure("question_unanswered", "nobody can be asked: there is no space yet")
-        asked: dict[str, list[Errand]] = {name: [*concerned] for name in self._names}
+        asked: dict[str, list[InflightRequest]] = {name: [*concerned] for name in self._names}
         if not asked:
             for one in concerned:
                 if one.call is not None:
@@ -118,7 +118,7 @@ class Asking:
         return allowed
 
     async def _first(
-        self, method: str, params: dict[str, Any], asked: dict[str, list[Errand]]
+        self, method: str, params: dict[str, Any], asked: dict[str, list[InflightRequest]]
     ) -> dict[str, Any]:
         refusals: list[MewError] = []
         async with asyncio.TaskGroup() as tasks:
@@ -139,7 +139,7 @@ class Asking:
         raise failure("question_unanswered", f"{method} was not answered: {first}")
 
     async def _ask_one(
-        self, name: str, method: str, params: dict[str, Any], about: Sequence[Errand]
+        self, name: str, method: str, params: dict[str, Any], about: Sequence[InflightRequest]
     ) -> dict[str, Any] | MewError:
         assert self.client is not None, "a question without a space"
         envelopes = [one.call.envelope for one in about if one.call is not None]

@@ -48,7 +48,7 @@ class ServerSettings:
     """Who is asked what the server asks of its client; whoever made the request, where nobody is named."""
     roots: Sequence[str] = ()
     """What `roots/list` is answered with: URIs."""
-    pins: Path | None = None
+    fingerprints: Path | None = None
     """Where the tools as first seen are kept; None: only as long as this runs."""
     modern: bool = False
     """Whether one that speaks both generations of MCP is met as one of the second."""

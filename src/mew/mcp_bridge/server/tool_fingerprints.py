@@ -17,21 +17,21 @@ from mew.proposals.digest import NotCanonical, canonical
 from mew.protocol.json import encode_json
 from mew.protocol.visible import named
 
-__all__ = ["Pins", "digest_of", "replace_file"]
+__all__ = ["ToolFingerprints", "digest_of", "replace_file"]
 
 _log = logging.getLogger(__name__)
 
 _TOOLS_MAX: Final = 10_000
 _FILE_BYTES_MAX: Final = 64 << 20
 _VERSION: Final = 1
-_NOT_PINS: Final = "expected tools as first seen; move it away to look at all of them as new"
+_NOT_FINGERPRINTS: Final = "expected tools as first seen; move it away to look at all of them as new"
 _APART: Final = frozenset({"name", "_meta"})
 _WEIGHTY: Final = frozenset({"description", "inputSchema", "outputSchema", "annotations"})
 _FIELDS_MAX: Final = 16
 _FIELD_CHARS_MAX: Final = 64
 
 
-class _Pin(msgspec.Struct):
+class _Fingerprint(msgspec.Struct):
     """One tool: a digest of each field as first seen, and of the whole as last seen."""
 
     since: str
@@ -42,16 +42,16 @@ class _Pin(msgspec.Struct):
 
 class _File(msgspec.Struct):
     version: int = _VERSION
-    tools: dict[str, _Pin] = msgspec.field(default_factory=dict)
+    tools: dict[str, _Fingerprint] = msgspec.field(default_factory=dict)
 
 
-class Pins:
+class ToolFingerprints:
     """With no path, they are kept as long as this runs. What is first seen stays first, until its file is removed."""
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], datetime] | None = None) -> None:
         self._path = path
         self._now = now or (lambda: datetime.now(UTC))
-        self._tools: dict[str, _Pin] = {}
+        self._tools: dict[str, _Fingerprint] = {}
         self._is_full = False
         self._saving = asyncio.Lock()
 
@@ -69,11 +69,11 @@ class Pins:
         except FileNotFoundError:
             return
         if len(written) > _FILE_BYTES_MAX:
-            raise ValueError(f"{self._path}: {_NOT_PINS}")
+            raise ValueError(f"{self._path}: {_NOT_FINGERPRINTS}")
         try:
             read = msgspec.json.decode(written, type=_File)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{self._path}: {_NOT_PINS}") from error
+            raise ValueError(f"{self._path}: {_NOT_FINGERPRINTS}") from error
         if read.version != _VERSION:
             raise ValueError(f"{self._path}: of version {read.version}, and only {_VERSION} is known here")
         self._tools = read.tools
@@ -109,21 +109,21 @@ class Pins:
             return None, False
         fields = {field: digest_of(value) for field, value in tool.items() if field not in _APART}
         whole = digest_of(fields)
-        pin = self._tools.get(name)
-        if pin is None:
+        known = self._tools.get(name)
+        if known is None:
             return None, self._pin(name, fields, whole)
-        is_news = pin.last != whole
+        is_news = known.last != whole
         changed = sorted(
-            field for field in {**pin.fields, **fields} if pin.fields.get(field) != fields.get(field)
+            field for field in {**known.fields, **fields} if known.fields.get(field) != fields.get(field)
         )
         if is_news:
-            pin.last, pin.changed_at = whole, self._at() if changed else None
+            known.last, known.changed_at = whole, self._at() if changed else None
             if changed:
                 shown = ", ".join(map(named, _told(changed)))
-                _log.warning("tool %s is not what it was on %s: %s", named(name), pin.since, shown)
+                _log.warning("tool %s is not what it was on %s: %s", named(name), known.since, shown)
         if not changed:
             return None, is_news
-        return {"since": pin.since, "changed_at": pin.changed_at, "fields": _told(changed)}, is_news
+        return {"since": known.since, "changed_at": known.changed_at, "fields": _told(changed)}, is_news
 
     def _pin(self, name: str, fields: dict[str, str], whole: str) -> bool:
         if len(self._tools) >= _TOOLS_MAX:
@@ -133,7 +133,7 @@ class Pins:
                     "more than %d tools: those beyond are not compared with what they were", _TOOLS_MAX
                 )
             return False
-        self._tools[name] = _Pin(since=self._at(), fields=fields, last=whole)
+        self._tools[name] = _Fingerprint(since=self._at(), fields=fields, last=whole)
         return True
 
     def _at(self) -> str:

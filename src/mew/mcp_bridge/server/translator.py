@@ -1,4 +1,4 @@
-"""Answers for a server: what is asked in the space goes to it as it is, and so does what it answers (decision 0010)."""
+"""Forward requests of the space to a server, and its answers back, as raw JSON (decision 0010)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,14 +20,13 @@ from mew.client.mcp.call import (
 from mew.mcp_bridge.marks import unmarked
 
 from .errors import failure
-from .handshake import Terms
-from .inflight import Errand, Errands
-from .interests import Interests
-from .lifecycle import Keeper
-from .notification_queue import Relay
-from .server_requests import Asking
-from .subscriptions import Subscriptions
-from .tool_fingerprints import Pins
+from .handshake import HandshakeResult
+from .inflight import InflightRequest, InflightRequests
+from .lifecycle import ServerLifecycle
+from .notifications import NotificationQueue
+from .server_requests import ServerRequests
+from .subscriptions import NotificationInterests, ServerSubscriptions
+from .tool_fingerprints import ToolFingerprints
 
 __all__ = ["Translator"]
 
@@ -46,27 +45,27 @@ Answering = Callable[[dict[str, Any], Call], Awaitable[dict[str, Any]]]
 
 
 class Translator:
-    """The port `Answerer`, for a server that a keeper keeps."""
+    """The port `Answerer`, for one server across its restarts."""
 
     def __init__(
         self,
-        keeper: Keeper,
-        errands: Errands,
-        interests: Interests,
-        subscriptions: Subscriptions,
-        progress: Relay,
-        asking: Asking,
-        pins: Pins,
+        lifecycle: ServerLifecycle,
+        inflight: InflightRequests,
+        interests: NotificationInterests,
+        subscriptions: ServerSubscriptions,
+        progress: NotificationQueue,
+        asking: ServerRequests,
+        fingerprints: ToolFingerprints,
         *,
         timeout_s: float,
     ) -> None:
-        self._keeper = keeper
-        self._errands = errands
+        self._lifecycle = lifecycle
+        self._inflight = inflight
         self._interests = interests
         self._subscriptions = subscriptions
         self._progress = progress
-        self._asking = asking
-        self._pins = pins
+        self._server_requests = asking
+        self._fingerprints = fingerprints
         self._timeout_s = timeout_s
         self._own: dict[str, Answering] = {
             "initialize": self._initialize,
@@ -81,11 +80,11 @@ class Translator:
         }
 
     async def answer(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        one = Errand(call, timeout_s=self._timeout_s)
+        one = InflightRequest(call, timeout_s=self._timeout_s)
         one.token = progress_token_from_params(params)
         try:
             async with asyncio.timeout(self._timeout_s) as scope:
-                with one.within(scope), self._errands.under_way(one) as token:
+                with one.within(scope), self._inflight.under_way(one) as token:
                     own = self._own.get(method)
                     if own is not None:
                         return await own(params, call)
@@ -109,7 +108,7 @@ class Translator:
     def notice(self, method: str, params: dict[str, Any], sender: str) -> None:
         """Others than cancellations concern the client of a server, and that is the bridge."""
         if method == "notifications/cancelled":
-            self._errands.cancel(sender, params.get("requestId"))
+            self._inflight.cancel(sender, params.get("requestId"))
 
     def forget(self, sender: str) -> None:
         self._subscriptions.forget(sender)
@@ -122,7 +121,7 @@ class Translator:
         """
         params: dict[str, Any] = {}
         for _ in range(_PAGES_MAX):
-            page = await self._listed(await self._keeper.request("tools/list", params))
+            page = await self._listed(await self._lifecycle.request("tools/list", params))
             cursor = page.get("nextCursor")
             if cursor is None or cursor == params.get("cursor"):
                 return
@@ -130,14 +129,14 @@ class Translator:
 
     # What the server is asked.
 
-    def _outbound(self, params: dict[str, Any], one: Errand, token: str) -> dict[str, Any]:
+    def _outbound(self, params: dict[str, Any], one: InflightRequest, token: str) -> dict[str, Any]:
         """The same, and what is between us and the server: a token that is nobody else's, and a level of the log."""
         if not isinstance(params.get("_meta"), dict | None):
             raise RpcError(_INVALID_PARAMS, "params: expected `_meta` to be an object")
         meta: dict[str, Any] = dict(params.get("_meta") or {})
         if one.token is not None:
             meta["progressToken"] = token
-        link, call = self._keeper.link, one.call
+        link, call = self._lifecycle.link, one.call
         if link is not None and link.terms.is_modern and call is not None:
             level = self._interests.level_of(call.sender)
             if level is not None:
@@ -157,7 +156,7 @@ class Translator:
             answers: dict[str, Any] = {}
             asked = result.get("inputRequests")
             if isinstance(asked, dict) and asked:
-                answers = {"inputResponses": await self._asking.ask_all(asked)}
+                answers = {"inputResponses": await self._server_requests.ask_all(asked)}
             else:
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, _STATE_ONLY_S_MAX)
@@ -167,41 +166,41 @@ class Translator:
 
     async def _sent(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         try:
-            return await self._keeper.request(method, params)
+            return await self._lifecycle.request(method, params)
         except RpcError as error:
             if error.code != HEADER_MISMATCH or method != "tools/call":
                 raise
             await self.survey()  # which arguments travel as headers may have changed
-            return await self._keeper.request(method, params)
+            return await self._lifecycle.request(method, params)
 
     def _needs_more(self, result: dict[str, Any]) -> bool:
         """Also of one that has died since: what it said is not yet a result."""
-        link = self._keeper.link
+        link = self._lifecycle.link
         return result.get("resultType") == "input_required" and (link is None or link.terms.is_modern)
 
     async def _listed(self, page: dict[str, Any]) -> dict[str, Any]:
         tools = page.get("tools")
         if not isinstance(tools, list):
             return page
-        if self._keeper.link is not None:
-            tools = self._keeper.link.learn(tools)
-        marked, has_news = self._pins.mark(
+        if self._lifecycle.link is not None:
+            tools = self._lifecycle.link.learn(tools)
+        marked, has_news = self._fingerprints.mark(
             [unmarked(tool) if isinstance(tool, dict) else tool for tool in tools]
         )
         if has_news:
-            await self._pins.save()
+            await self._fingerprints.save()
         return {**page, "tools": marked}
 
     # What the bridge answers itself.
 
     async def _initialize(self, params: dict[str, Any], _call: Call) -> dict[str, Any]:
-        terms = (await self._keeper.reached()).terms
+        terms = (await self._lifecycle.reached()).terms
         asked = params.get("protocolVersion")
         version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
         return {"protocolVersion": version, "serverInfo": terms.server, **_abilities(terms)}
 
     async def _discover(self, _params: dict[str, Any], _call: Call) -> dict[str, Any]:
-        terms = (await self._keeper.reached()).terms
+        terms = (await self._lifecycle.reached()).terms
         found = {"supportedVersions": list(VERSIONS), "_meta": {SERVER_INFO: terms.server}}
         return answered("server/discover", {**found, **_abilities(terms)})
 
@@ -212,7 +211,7 @@ class Translator:
         raise RpcError(_UNKNOWN_METHOD, "in a space, changes are heard of with resources/subscribe")
 
 
-def _abilities(terms: Terms) -> dict[str, Any]:
+def _abilities(terms: HandshakeResult) -> dict[str, Any]:
     """A list may change even where the server says it never does: after a restart it may be another."""
     offered = {name: value for name, value in terms.capabilities.items() if name not in _NOT_OURS_TO_GIVE}
     for what in _LISTS:

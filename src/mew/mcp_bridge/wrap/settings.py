@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mew.mcp_bridge.server.settings import Command, Endpoint
 
-__all__ = ["Allowed", "Wrapped", "Wrapping"]
+__all__ = ["Allowed", "RunningWrap", "WrapSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wrapping:
+class WrapSettings:
     """What to wrap, and how.
 
     `command` tells this command from others with the same name, or is None where they are to share a space.
@@ -38,7 +38,7 @@ class Wrapping:
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class RunningWrap:
     """Where it is: the name to find it by, the gateway, and its space.yaml.
 
     `hosts` is where they are served, if not over stdio, and `secret` the file with what they need there.

@@ -13,16 +13,16 @@ from mew.gateway.auth.tokens import token_path
 from mew.gateway.config.loader import load_config
 from mew.gateway.config.settings import Config, state_dir
 from mew.gateway.server import Gateway
-from mew.mcp_bridge.host import Settings, serve_http, serve_stdio
+from mew.mcp_bridge.host import HostSettings, serve_http, serve_stdio
 from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
-from mew.mcp_bridge.host.transport.secret import secret_in
+from mew.mcp_bridge.host.transport.http import secret_in
 from mew.mcp_bridge.server.bridge import Bridge
 from mew.mcp_bridge.server.settings import ServerSettings
 
 from .server_name import HOST
-from .settings import Wrapped, Wrapping
+from .settings import RunningWrap, WrapSettings
 from .space_file import space_text
-from .taking import NoPlace, taken_place
+from .state_folder import StateFolderError, taken_place
 
 __all__ = ["wrap"]
 
@@ -30,9 +30,9 @@ _RECALL: Final = 1_000  # so that what was proposed before a restart is known
 
 
 async def wrap(
-    wrapping: Wrapping,
+    wrapping: WrapSettings,
     environ: Mapping[str, str],
-    ready: Callable[[Wrapped], None],
+    ready: Callable[[RunningWrap], None],
     tell: Callable[[str], None],
 ) -> None:
     """Serve a host through a space of its own, until it goes, or this is cancelled; then end all of it, in order.
@@ -59,22 +59,22 @@ async def wrap(
             return connect(gateway.url, space=space, token=token_path(config, space, who), recall=_RECALL)
 
         async def bridged() -> None:
-            settings = ServerSettings(server=wrapping.server, pins=_pins(config, wrapping))
+            settings = ServerSettings(server=wrapping.server, fingerprints=_fingerprints(config, wrapping))
             # It joins when its server has answered: who is there is asked at once for what it offers.
             async with Bridge(settings, tell=tell) as bridge, member(wrapping.name) as server:
                 await bridge.serve(server)
 
-        where = Wrapped(space, gateway.url, file)
+        where = RunningWrap(space, gateway.url, file)
         host = await stack.enter_async_context(member(HOST))
         trust = await _trust(config, wrapping)
         await _until_one_ends(bridged(), _served(host, wrapping, where, trust, ready))
 
 
-def _pins(config: Config, wrapping: Wrapping) -> Path | None:
+def _fingerprints(config: Config, wrapping: WrapSettings) -> Path | None:
     return None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.json"
 
 
-async def _trust(config: Config, wrapping: Wrapping) -> ToolTrust:
+async def _trust(config: Config, wrapping: WrapSettings) -> ToolTrust:
     path = None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.allowed.json"
     trust = ToolTrust(wrapping.allowed.tools, path)
     await asyncio.to_thread(trust.load)
@@ -82,9 +82,13 @@ async def _trust(config: Config, wrapping: Wrapping) -> ToolTrust:
 
 
 async def _served(
-    host: Client, wrapping: Wrapping, where: Wrapped, trust: ToolTrust, ready: Callable[[Wrapped], None]
+    host: Client,
+    wrapping: WrapSettings,
+    where: RunningWrap,
+    trust: ToolTrust,
+    ready: Callable[[RunningWrap], None],
 ) -> None:
-    settings = Settings(
+    settings = HostSettings(
         only=wrapping.name,
         wait_s=wrapping.wait_s,
         open_s=wrapping.open_s,
@@ -119,10 +123,10 @@ async def _until_one_ends(*running: Coroutine[Any, Any, None]) -> None:
         raise several.exceptions[0] from None
 
 
-def _config(file: Path, wrapping: Wrapping) -> Config:
+def _config(file: Path, wrapping: WrapSettings) -> Config:
     text = space_text(file.parent.name, wrapping.name, wrapping.allowed, ephemeral=wrapping.ephemeral)
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise NoPlace(f"{file}: the space cannot be kept here: {error.strerror}") from error
+        raise StateFolderError(f"{file}: the space cannot be kept here: {error.strerror}") from error
     return load_config(file, {})

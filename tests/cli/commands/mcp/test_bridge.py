@@ -9,7 +9,7 @@ from mew.cli.commands.mcp.server_options import confine, read_root, read_server
 from mew.cli.locate.journal import Failed
 from mew.cli.main import app
 from mew.mcp_bridge.server.settings import Command, Endpoint
-from mew.mcp_bridge.server.transport.confinement import Method, find_method
+from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 
 
 def typed(*words: str, environ: dict[str, str] | None = None) -> Result:
@@ -98,7 +98,9 @@ def test_no_secret_is_in_what_it_says(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "t0ken" not in result.output
 
 
-@pytest.mark.skipif(find_method() is Method.NONE, reason="this system has no Landlock (Linux 5.19 or newer)")
+@pytest.mark.skipif(
+    find_method() is ConfinementMethod.NONE, reason="this system has no Landlock (Linux 5.19 or newer)"
+)
 def test_a_server_sees_neither_the_state_of_its_space_nor_the_users_own_nor_the_token(tmp_path: Path) -> None:
     project, token = tmp_path / "project", tmp_path / "a.token"
     (project / ".mew").mkdir(parents=True)
@@ -112,7 +114,9 @@ def test_a_server_sees_neither_the_state_of_its_space_nor_the_users_own_nor_the_
     } <= set(found.hidden)
 
 
-@pytest.mark.skipif(find_method() is Method.NONE, reason="this system has no Landlock (Linux 5.19 or newer)")
+@pytest.mark.skipif(
+    find_method() is ConfinementMethod.NONE, reason="this system has no Landlock (Linux 5.19 or newer)"
+)
 def test_what_is_the_users_own_in_the_folder_of_a_space_yaml_stays_visible(tmp_path: Path) -> None:
     state = tmp_path / ".mew"
     state.mkdir()

@@ -13,14 +13,14 @@ from tests.mcp_bridge.host.stage import (
     LEGACY,
     MAY_PROPOSE,
     Heard,
-    Progress,
+    ProgressNote,
     files,
     stage,
 )
 
 import mew
 from mew.audit.record.subjects import subject
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 
@@ -40,7 +40,7 @@ def why(result: mcp_types.CallToolResult) -> Any:
 async def test_what_may_only_be_proposed_is_proposed_and_waited_for(mode: str) -> None:
     async with stage(MAY_PROPOSE) as here, asyncio.TaskGroup() as tasks:
         host = await here.host(mode)
-        progress = Progress()
+        progress = ProgressNote()
         calling = tasks.create_task(host.call_tool("files__read_file", READ, progress_callback=progress))
         review = await here.reviewing()
         await progress.tells("waiting for approval by ann")
@@ -102,7 +102,7 @@ async def test_fifty_rejections_reach_the_model_and_the_record_with_their_words(
 
 @EITHER
 async def test_a_deadline_is_in_the_proposal_itself(mode: str) -> None:
-    async with stage(MAY_PROPOSE, settings=Settings(open_s=90)) as here, asyncio.TaskGroup() as tasks:
+    async with stage(MAY_PROPOSE, settings=HostSettings(open_s=90)) as here, asyncio.TaskGroup() as tasks:
         host = await here.host(mode)
         calling = tasks.create_task(host.call_tool("files__read_file", READ))
         review = await here.reviewing()
@@ -113,7 +113,7 @@ async def test_a_deadline_is_in_the_proposal_itself(mode: str) -> None:
 
 @EITHER
 async def test_what_nobody_decided_in_time_is_not_rejected(mode: str) -> None:
-    async with stage(MAY_PROPOSE, Settings(open_s=0.1)) as here:
+    async with stage(MAY_PROPOSE, HostSettings(open_s=0.1)) as here:
         host = await here.host(mode)
 
         result = await host.call_tool("files__read_file", READ)
@@ -240,7 +240,7 @@ async def test_a_tool_that_does_not_answer_in_time_is_told_apart(mode: str) -> N
     async def sleep() -> None:
         await asyncio.Event().wait()
 
-    async with stage(["*"], Settings(call_s=0.2), (slow, "slow")) as here:
+    async with stage(["*"], HostSettings(call_s=0.2), (slow, "slow")) as here:
         host = await here.host(mode)
 
         result = await host.call_tool("slow__sleep", {})
@@ -325,7 +325,7 @@ async def test_a_tools_own_progress_is_told_whether_it_was_called_or_approved(mo
     held = [*MAY_PROPOSE]
     async with stage(held, None, (worker, "worker")) as here, asyncio.TaskGroup() as tasks:
         host = await here.host(mode)
-        proposed, made = Progress(), Progress()
+        proposed, made = ProgressNote(), ProgressNote()
         calling = tasks.create_task(host.call_tool("worker__work", {}, progress_callback=proposed))
         review = await here.reviewing()
         await review.approve()
@@ -422,11 +422,11 @@ async def _error_of(asked: Coroutine[Any, Any, object]) -> MCPError:
 
 @EITHER
 async def test_a_call_waits_for_a_server_that_is_still_starting_and_says_so(mode: str) -> None:
-    async with stage(["*"], Settings(only="late")) as here, asyncio.timeout(10):
+    async with stage(["*"], HostSettings(only="late")) as here, asyncio.timeout(10):
         async with here.space.serving(files(), "late"):
             host = await here.host(mode)
         await settled(here.me.connection)
-        progress = Progress()
+        progress = ProgressNote()
         async with asyncio.TaskGroup() as tasks:
             calling = tasks.create_task(host.call_tool("add", {"a": 1, "b": 2}, progress_callback=progress))
             await progress.tells("waiting for late to start (0 s)")
@@ -435,7 +435,7 @@ async def test_a_call_waits_for_a_server_that_is_still_starting_and_says_so(mode
 
 
 async def test_a_host_gets_the_tools_of_a_server_when_it_has_started() -> None:
-    async with stage(["*"], Settings(only="late", own_tools=False)) as here, asyncio.timeout(10):
+    async with stage(["*"], HostSettings(only="late", own_tools=False)) as here, asyncio.timeout(10):
         heard = Heard()
         async with here.space.serving(mew.Participant("late"), "late"):
             host = await here.host(LEGACY, message_handler=heard)

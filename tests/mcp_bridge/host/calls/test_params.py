@@ -1,9 +1,9 @@
 """What belongs to the connection with the host stays there, and all else passes."""
 
-from mew.mcp_bridge.host.calls.notes import LogLine, Notes, Progress, logged
-from mew.mcp_bridge.host.calls.params import News, finished, inward, with_news
-from mew.mcp_bridge.host.instructions import instructions
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.calls.notes import CallNotes, LogNote, ProgressNote, logged
+from mew.mcp_bridge.host.calls.params import NotificationOptions, finished, inward, with_news
+from mew.mcp_bridge.host.server import instructions
+from mew.mcp_bridge.host.settings import HostSettings
 
 SERVER = {"name": "mew"}
 
@@ -29,12 +29,14 @@ def test_what_a_host_sent_passes_but_for_what_is_between_it_and_us() -> None:
 
 
 def test_the_same_call_is_the_same_proposal() -> None:
-    marked = with_news({"name": "x"}, News(progress=True, level="debug"), proposed=True)
+    marked = with_news({"name": "x"}, NotificationOptions(progress=True, level="debug"), proposed=True)
 
-    assert marked == with_news({"name": "x"}, News(progress=True, level="debug"), proposed=True)
+    assert marked == with_news(
+        {"name": "x"}, NotificationOptions(progress=True, level="debug"), proposed=True
+    )
     assert inward(marked) == {"name": "x"}
-    assert with_news({"name": "x"}, News(), proposed=True) == {"name": "x"}
-    assert with_news({"name": "x"}, News(progress=True), proposed=False) == {"name": "x"}
+    assert with_news({"name": "x"}, NotificationOptions(), proposed=True) == {"name": "x"}
+    assert with_news({"name": "x"}, NotificationOptions(progress=True), proposed=False) == {"name": "x"}
 
 
 def test_a_result_is_as_its_generation_expects_it() -> None:
@@ -51,16 +53,16 @@ def test_a_result_is_as_its_generation_expects_it() -> None:
 
 
 def test_each_reads_the_notes_from_where_it_was() -> None:
-    notes = Notes()
+    notes = CallNotes()
     for n in range(300):
-        notes.add(Progress(str(n)))
+        notes.add(ProgressNote(str(n)))
     read, fresh = notes.since(298)
 
-    assert [note.message for note in fresh if isinstance(note, Progress)] == ["298", "299"]
+    assert [note.message for note in fresh if isinstance(note, ProgressNote)] == ["298", "299"]
     assert notes.since(read) == (300, ())
     assert len(notes.since(0)[1]) == 256, "the last of them"
-    notes.add(LogLine({"level": "info"}))
-    assert notes.since(read) == (301, (LogLine({"level": "info"}),))
+    notes.add(LogNote({"level": "info"}))
+    assert notes.since(read) == (301, (LogNote({"level": "info"}),))
 
 
 def test_a_line_of_a_log_says_whose_it_is() -> None:
@@ -70,6 +72,6 @@ def test_a_line_of_a_log_says_whose_it_is() -> None:
 
 
 def test_instructions_name_no_tool_that_is_not_there() -> None:
-    assert "mew_outcome" in instructions("me", "demo", Settings())
-    assert "mew_" not in instructions("me", "demo", Settings(own_tools=False))
-    assert "mew_chat" not in instructions("me", "demo", Settings(only="files"))
+    assert "mew_outcome" in instructions("me", "demo", HostSettings())
+    assert "mew_" not in instructions("me", "demo", HostSettings(own_tools=False))
+    assert "mew_chat" not in instructions("me", "demo", HostSettings(only="files"))

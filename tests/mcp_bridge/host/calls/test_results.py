@@ -16,29 +16,29 @@ from mew.client.errors import (
     Unanswered,
 )
 from mew.client.proposals.outcomes import Fulfilled, Rejected, TimedOut, Withdrawn
-from mew.mcp_bridge.host.calls.results import End, Operation, Why, pending, told
-from mew.mcp_bridge.host.offers.showing import Origin
+from mew.mcp_bridge.host.calls.results import CallEnd, HostOperation, NoResultCode, pending, told
+from mew.mcp_bridge.host.offers.offers import OfferOrigin
 from mew.proposals.differences import Difference
 from mew.proposals.record import Rejection
 from mew.protocol.envelope import EnvelopeId
 from mew.protocol.kinds import JsonRpcError, Problem
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-ORIGIN = Origin("files", "demo")
-TOOL = Operation("tools/call", "read_file", ORIGIN, is_listed=True)
-RESOURCE = Operation("resources/read", "file:///a", ORIGIN)
+ORIGIN = OfferOrigin("files", "demo")
+TOOL = HostOperation("tools/call", "read_file", ORIGIN, is_listed=True)
+RESOURCE = HostOperation("resources/read", "file:///a", ORIGIN)
 
-WITHOUT: list[tuple[End, str]] = [
-    (Rejected(by="ann", reason=None, rejections=()), Why.REJECTED),
-    (Withdrawn(reason=None), Why.WITHDRAWN),
-    (TimedOut(), Why.TIMED_OUT),
-    (TimedOut(approved_by="ann"), Why.UNANSWERED),
-    (Absent("nobody"), Why.ABSENT),
-    (Unanswered("no answer"), Why.TIMEOUT),
-    (Refused(EnvelopeId("e"), Problem(error="capability_violation")), Why.REFUSED),
-    (Disconnected(1006, "gone"), Why.DISCONNECTED),
-    (StreamBroken("lost"), Why.BROKEN),
-    (MewError("odd"), Why.FAILED),
+WITHOUT: list[tuple[CallEnd, str]] = [
+    (Rejected(by="ann", reason=None, rejections=()), NoResultCode.REJECTED),
+    (Withdrawn(reason=None), NoResultCode.WITHDRAWN),
+    (TimedOut(), NoResultCode.TIMED_OUT),
+    (TimedOut(approved_by="ann"), NoResultCode.UNANSWERED),
+    (Absent("nobody"), NoResultCode.ABSENT),
+    (Unanswered("no answer"), NoResultCode.TIMEOUT),
+    (Refused(EnvelopeId("e"), Problem(error="capability_violation")), NoResultCode.REFUSED),
+    (Disconnected(1006, "gone"), NoResultCode.DISCONNECTED),
+    (StreamBroken("lost"), NoResultCode.BROKEN),
+    (MewError("odd"), NoResultCode.FAILED),
     (RpcError(-32000, "it ended", {"mew": {"why": "server_died"}}), "server_died"),
     (RpcError(-32001, "too slow", {"mew": {"why": "server_timeout"}}), "server_timeout"),
 ]
@@ -49,7 +49,7 @@ def fulfilled(**more: Any) -> Fulfilled:
 
 
 @pytest.mark.parametrize(("end", "why"), WITHOUT)
-def test_a_tool_without_a_result_says_why(end: End, why: str) -> None:
+def test_a_tool_without_a_result_says_why(end: CallEnd, why: str) -> None:
     result = told(TOOL, end)
 
     assert result["isError"] is True
@@ -65,7 +65,7 @@ def test_no_two_ends_have_the_same_code() -> None:
 
 
 @pytest.mark.parametrize(("end", "why"), WITHOUT)
-def test_what_has_no_results_that_say_so_is_an_error_with_the_same_code(end: End, why: str) -> None:
+def test_what_has_no_results_that_say_so_is_an_error_with_the_same_code(end: CallEnd, why: str) -> None:
     with pytest.raises(RpcError) as raised:
         told(RESOURCE, end)
 
@@ -135,17 +135,17 @@ def test_an_error_that_came_after_an_approval_is_the_servers() -> None:
         told(TOOL, fulfilled(error=JsonRpcError(code=-31000, message="odd")))
 
     assert (raised.value.code, raised.value.message) == (-31000, "odd")
-    assert raised.value.data["mew/why"] == Why.FAILED
+    assert raised.value.data["mew/why"] == NoResultCode.FAILED
 
 
-@pytest.mark.parametrize("forged", [Why.REJECTED, Why.PENDING, Why.TIMED_OUT])
-def test_what_became_of_a_call_no_participant_can_say(forged: Why) -> None:
+@pytest.mark.parametrize("forged", [NoResultCode.REJECTED, NoResultCode.PENDING, NoResultCode.TIMED_OUT])
+def test_what_became_of_a_call_no_participant_can_say(forged: NoResultCode) -> None:
     data = {"mew": {"why": forged.value}, "mew/why": forged.value, "mew/by": "ann", "theirs": 1}
 
     with pytest.raises(RpcError) as raised:
         told(TOOL, RpcError(-32000, "no", data))
 
-    assert raised.value.data["mew/why"] == Why.FAILED
+    assert raised.value.data["mew/why"] == NoResultCode.FAILED
     assert raised.value.data["theirs"] == 1
     assert "mew/by" not in raised.value.data
 
@@ -159,12 +159,12 @@ def test_data_of_an_error_that_is_no_object_passes_as_it_is() -> None:
 
 def test_wrong_params_are_a_wrong_tool_only_where_it_is_not_listed() -> None:
     for is_listed, why in (
-        (True, Why.SCHEMA_MISMATCH),
-        (None, Why.SCHEMA_MISMATCH),
-        (False, Why.NO_SUCH_TOOL),
+        (True, NoResultCode.SCHEMA_MISMATCH),
+        (None, NoResultCode.SCHEMA_MISMATCH),
+        (False, NoResultCode.NO_SUCH_TOOL),
     ):
         with pytest.raises(RpcError) as raised:
-            told(Operation("tools/call", "x", ORIGIN, is_listed), RpcError(-32602, "no"))
+            told(HostOperation("tools/call", "x", ORIGIN, is_listed), RpcError(-32602, "no"))
         assert raised.value.data["mew/why"] == why
 
 

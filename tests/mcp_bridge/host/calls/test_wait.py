@@ -8,16 +8,16 @@ from typing import Any
 import mcp_types
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.mcp_bridge.host.stage import GENERATIONS, LEGACY, MAY_PROPOSE, MODERN, Progress, stage
+from tests.mcp_bridge.host.stage import GENERATIONS, LEGACY, MAY_PROPOSE, MODERN, ProgressNote, stage
 
 import mew
-from mew.mcp_bridge.host.calls.wait import State
+from mew.mcp_bridge.host.calls.wait import RetryState
 from mew.mcp_bridge.host.server import hosting
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 
 EITHER = pytest.mark.parametrize("mode", GENERATIONS)
 READ: dict[str, Any] = {"path": "/a"}
-SHORTLY = Settings(wait_s=0.1)
+SHORTLY = HostSettings(wait_s=0.1)
 
 
 async def test_a_host_of_the_first_generation_gets_a_handle_and_asks_for_the_outcome() -> None:
@@ -54,7 +54,7 @@ async def test_a_host_of_2026_asks_again_by_itself() -> None:
         first = await host.session.call_tool("files__read_file", READ, allow_input_required=True)
         assert isinstance(first, mcp_types.InputRequiredResult)
         assert first.input_requests is None
-        state = State.read(first.request_state)
+        state = RetryState.read(first.request_state)
 
         calling = tasks.create_task(
             host.session.call_tool(
@@ -72,7 +72,7 @@ async def test_a_host_of_2026_asks_again_by_itself() -> None:
 
 @pytest.mark.slow
 async def test_a_host_of_2026_that_may_be_about_to_stop_asking_gets_a_handle() -> None:
-    async with stage(MAY_PROPOSE, Settings(wait_s=0.01)) as here:
+    async with stage(MAY_PROPOSE, HostSettings(wait_s=0.01)) as here:
         host = await here.host(MODERN)
 
         pending = await host.call_tool("files__read_file", READ)
@@ -138,7 +138,7 @@ async def test_a_host_of_2026_may_ask_again_after_a_restart() -> None:
         host = await here.host(MODERN)
         first = await host.session.call_tool("files__read_file", READ, allow_input_required=True)
         assert isinstance(first, mcp_types.InputRequiredResult)
-        state = State.read(first.request_state)
+        state = RetryState.read(first.request_state)
         assert state is not None
         await here.me.connection.leave()
         await here.ann.review(state.key).approve()
@@ -208,7 +208,7 @@ async def test_an_approved_call_that_runs_long_is_pending_too() -> None:
         assert pending.meta is not None
         handle = pending.meta["mew/handle"]
         tasks.create_task(_approved(here.ann.review(handle)))
-        progress = Progress()
+        progress = ProgressNote()
         asking = tasks.create_task(
             host.call_tool("mew_outcome", {"handle": handle}, progress_callback=progress)
         )
@@ -222,11 +222,11 @@ async def test_an_approved_call_that_runs_long_is_pending_too() -> None:
 
 
 def test_a_state_is_read_as_it_was_written_and_nothing_else_is() -> None:
-    state = State(3, "a.b.c", is_proposal=True)
+    state = RetryState(3, "a.b.c", is_proposal=True)
 
-    assert State.read(str(state)) == state
+    assert RetryState.read(str(state)) == state
     for wrong in (None, 7, "", "p.x", "1.x.y", "1.p.", "١.p.x", "99999.p.x"):
-        assert State.read(wrong) is None
+        assert RetryState.read(wrong) is None
 
 
 async def _approved(review: mew.Review) -> None:

@@ -17,9 +17,8 @@ from tests.mcp_bridge.host.stage import GENERATIONS, MAY_PROPOSE, files
 
 import mew
 from mcp import Client as McpClient
-from mew.mcp_bridge.host import Settings, serve_http
-from mew.mcp_bridge.host.transport.http import is_loopback
-from mew.mcp_bridge.host.transport.secret import secret_in
+from mew.mcp_bridge.host import HostSettings, serve_http
+from mew.mcp_bridge.host.transport.http import is_loopback, secret_in
 from mew.testing import Space
 
 SECRET = "a-secret-of-some-length"
@@ -39,7 +38,7 @@ JSON = {"Accept": "application/json, text/event-stream"}
 
 @asynccontextmanager
 async def served(
-    capabilities: list[Any], secret: str | None = SECRET, settings: Settings | None = None
+    capabilities: list[Any], secret: str | None = SECRET, settings: HostSettings | None = None
 ) -> AsyncIterator[tuple[str, Space]]:
     async with (
         Space({"host": capabilities, "files": ["*"], "ann": ["*"]}, id="demo") as space,
@@ -47,7 +46,7 @@ async def served(
         space.connect("host") as me,
     ):
         url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = serve_http(me, settings or Settings(), secret=secret, ready=url.set_result)
+        serving = serve_http(me, settings or HostSettings(), secret=secret, ready=url.set_result)
         running = me.connection.spawn(serving)
         async with asyncio.timeout(10):
             yield await url, space
@@ -118,7 +117,7 @@ async def test_what_cannot_be_listened_on_is_an_error() -> None:
         port = int(url.rpartition(":")[2].removesuffix("/mcp"))
 
         with pytest.raises(OSError, match="in use"):
-            await serve_http(ann, Settings(), port=port, secret=None, ready=lambda url: None)
+            await serve_http(ann, HostSettings(), port=port, secret=None, ready=lambda url: None)
 
 
 async def test_it_ends_with_the_connection_to_the_space() -> None:
@@ -177,4 +176,4 @@ async def _joined(space: Space, tasks: asyncio.TaskGroup) -> mew.Client:
 
 async def _disconnected(me: mew.Client, url: "asyncio.Future[str]") -> None:
     with pytest.raises(mew.Disconnected):
-        await serve_http(me, Settings(), secret=SECRET, ready=url.set_result)
+        await serve_http(me, HostSettings(), secret=SECRET, ready=url.set_result)

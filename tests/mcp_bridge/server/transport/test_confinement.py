@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from mew.mcp_bridge.server.transport import confinement
-from mew.mcp_bridge.server.transport.confinement import Method, confined, find_method
+from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, confined, find_method
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or find_method() is Method.NONE,
+    sys.platform != "linux" or find_method() is ConfinementMethod.NONE,
     reason="this system has no Landlock (Linux 5.19 or newer), so nothing can be confined",
 )
 
@@ -120,7 +120,9 @@ def test_everything_else_is_as_it_was(run: Run, state: Path, tmp_path: Path) -> 
     assert (state.parent / "kept.txt").read_text() == "old and new"
 
 
-@pytest.mark.skipif(find_method() is not Method.NAMESPACE, reason="this system allows no mount namespaces")
+@pytest.mark.skipif(
+    find_method() is not ConfinementMethod.NAMESPACE, reason="this system allows no mount namespaces"
+)
 def test_files_may_be_created_beside_our_state_later(state: Path) -> None:
     later = state.parent / "later.txt"
     code = f"""

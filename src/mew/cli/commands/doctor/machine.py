@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from typing import Final
 
-from mew.mcp_bridge.server.transport.confinement import Method, find_method
+from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 
 from .findings import Finding, Level
 
@@ -46,10 +46,10 @@ def _python() -> Finding:
 
 def _confinement() -> Finding:
     match find_method():
-        case Method.NAMESPACE:
+        case ConfinementMethod.NAMESPACE:
             says = "MCP servers that mew starts cannot see its state (mount namespace and Landlock)"
             return Finding(Level.OK, "confinement", says)
-        case Method.LANDLOCK:
+        case ConfinementMethod.LANDLOCK:
             says = (
                 "MCP servers that mew starts cannot see its state (Landlock); nor what is created later directly"
                 " in your home folder or beside a space.yaml"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mew.mcp_bridge.host_config.reading import NotJson, read
+from mew.mcp_bridge.host_config.jsonc import InvalidJson, read
 
 from .templates import space_id
 
@@ -91,7 +91,7 @@ def imported(written: str, *, source: str, space: str, port: int) -> Imported:
 def _servers(written: str) -> dict[str, Any]:
     try:
         root = read(written).plain
-    except NotJson as error:
+    except InvalidJson as error:
         raise NoServers(f"it is no JSON: {error}") from None
     if isinstance(root, dict) and isinstance(root.get("mcp"), dict):
         root = root["mcp"]  # settings.json of VS Code

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["bridge"]
 
 _LINE_CHARS_MAX: Final = 2_000
-_PINS: Final = Path(".mew", "bridge")
+_FINGERPRINTS: Final = Path(".mew", "bridge")
 _DIED: Final = 1
 _WRONG: Final = 2
 
@@ -142,7 +142,7 @@ def _run(door: Door, name: str, settings: "ServerSettings") -> None:
     # The SDK says with a traceback what is told in a sentence here; the other names what may be secret.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    kept = replace(settings, pins=_PINS / f"{name}.json")
+    kept = replace(settings, fingerprints=_FINGERPRINTS / f"{name}.json")
     try:
         run_program(lambda: _serve(door, name, kept), loop_factory=fast_loop())
     except ServerUnavailable as error:

@@ -15,9 +15,15 @@ from mew.cli.edited_file import Consent, change_file
 from mew.cli.errors import told
 from mew.cli.locate.gateway import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, reach
 from mew.cli.locate.journal import Failed, SpaceName
-from mew.mcp_bridge.host_config.hosts import Home, Host, Place, Scope, place_of
-from mew.mcp_bridge.host_config.reading import NotJson
-from mew.mcp_bridge.host_config.servers import Unfit, installed, ours, uninstalled, wrapped
+from mew.mcp_bridge.host_config.hosts import (
+    HostConfigFile,
+    HostEnvironment,
+    InstallScope,
+    KnownHost,
+    config_file_of,
+)
+from mew.mcp_bridge.host_config.jsonc import InvalidJson
+from mew.mcp_bridge.host_config.servers import HostConfigError, installed, ours, uninstalled, wrapped
 from mew.mcp_bridge.wrap.server_name import name_of, participant_name
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ __all__ = ["install", "uninstall"]
 _NAME: Final = "mew"
 
 HostName = Annotated[
-    Host, typer.Argument(metavar="HOST", help="claude-code, claude-desktop, cursor or vscode.")
+    KnownHost, typer.Argument(metavar="HOST", help="claude-code, claude-desktop, cursor or vscode.")
 ]
 ForYouHere = Annotated[
     bool, typer.Option("--local", help="For you in this folder alone; claude-code has that.")
@@ -193,9 +199,9 @@ def _from_anywhere(word: str) -> str:
 
 def _only(names: Sequence[str]) -> str:
     if not names:
-        raise Unfit("no server of ours is there")
+        raise HostConfigError("no server of ours is there")
     if len(names) > 1:
-        raise Unfit(f"several servers of ours are there; say which: {', '.join(names)}")
+        raise HostConfigError(f"several servers of ours are there; say which: {', '.join(names)}")
     return names[0]
 
 
@@ -205,29 +211,29 @@ def _consent(*, yes: bool, print_only: bool) -> Consent:
     return Consent.GIVEN if yes else Consent.REFUSED if print_only else Consent.ASKED
 
 
-def _place(host: Host, *, user: bool, local: bool) -> Place:
+def _place(host: KnownHost, *, user: bool, local: bool) -> HostConfigFile:
     if user and local:
         raise Failed("--user and --local: give one of them")
-    by_default = Scope.USER if host is Host.CLAUDE_DESKTOP else Scope.PROJECT
-    scope = Scope.USER if user else Scope.LOCAL if local else by_default
-    home = Home(platform=sys.platform, home=Path.home(), folder=Path.cwd(), environ=os.environ)
-    found = place_of(host, scope, home)
+    by_default = InstallScope.USER if host is KnownHost.CLAUDE_DESKTOP else InstallScope.PROJECT
+    scope = InstallScope.USER if user else InstallScope.LOCAL if local else by_default
+    home = HostEnvironment(platform=sys.platform, home=Path.home(), folder=Path.cwd(), environ=os.environ)
+    found = config_file_of(host, scope, home)
     if found is None:
         raise Failed(f"--{scope}: {host} has nothing of that kind")
     return found
 
 
-def _change(host: Host, place: Place, edit: Callable[[str], str], consent: Consent) -> None:
+def _change(host: KnownHost, place: HostConfigFile, edit: Callable[[str], str], consent: Consent) -> None:
     file = place.file
 
     def edited(text: str) -> str:
         try:
             return edit(text)
-        except NotJson as error:
-            with suppress(Unfit):
+        except InvalidJson as error:
+            with suppress(HostConfigError):
                 typer.echo(edit(""), nl=False)  # as it would be in a file of its own
             raise Failed(f"{file}: {error}; put it in by hand, or correct the file first") from error
-        except Unfit as error:
+        except HostConfigError as error:
             raise Failed(f"{file}: {error}") from error
 
     if change_file(file, edited, consent):

@@ -26,7 +26,7 @@ from .host_options import Expire, HttpAddress, Wait, read_address
 from .install import install, uninstall
 
 if TYPE_CHECKING:
-    from mew.mcp_bridge.host import Settings
+    from mew.mcp_bridge.host import HostSettings
 
 __all__ = ["mcp"]
 
@@ -79,7 +79,7 @@ def serve(
     if context.invoked_subcommand is not None:
         return
     # Here, so that other commands start without them.
-    from mew.mcp_bridge.host import Settings
+    from mew.mcp_bridge.host import HostSettings
 
     flags = Flags(
         gateway=gateway,
@@ -94,7 +94,7 @@ def serve(
         raise Failed("--secret and --open are for --http")
     if secret is not None and open_:
         raise Failed("--secret and --open: give one of them")
-    settings = Settings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire)
+    settings = HostSettings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire)
     if http is not None and open_:
         _check_is_here(read_address(http)[0])
     place = None if http is None else _Place(*read_address(http), (config or Path()).parent, secret, open_)
@@ -119,7 +119,7 @@ class _Place(NamedTuple):
     is_open: bool
 
 
-async def _served(door: Door, settings: "Settings", place: _Place | None) -> None:
+async def _served(door: Door, settings: "HostSettings", place: _Place | None) -> None:
     import mew
     from mew.mcp_bridge.host import serve_http, serve_stdio
 
@@ -146,7 +146,7 @@ async def _served(door: Door, settings: "Settings", place: _Place | None) -> Non
 
 
 def _secret(path: Path, *, is_open: bool) -> str | None:
-    from mew.mcp_bridge.host.transport.secret import secret_in
+    from mew.mcp_bridge.host.transport.http import secret_in
 
     if is_open:
         return None

@@ -14,7 +14,7 @@ from mew.cli.locate.journal import Failed
 from mew.cli.locate.space_file import nearest_file
 from mew.gateway.config.settings import state_dir
 from mew.mcp_bridge.server.settings import Command, Endpoint, is_ours
-from mew.mcp_bridge.server.transport.confinement import Method, find_method
+from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 from mew.mcp_bridge.wrap.state_folder import user_state_folder
 from mew.protocol.visible import visible
 from mew.supervise.control import sockets_folder
@@ -65,7 +65,7 @@ def confine(
     server: Command | Endpoint, *, token: str | Path | None, environ: Mapping[str, str], here: Path
 ) -> Command | Endpoint:
     """Return the server as one that cannot see our state; unchanged where this system offers no way to do that."""
-    if isinstance(server, Endpoint) or find_method() is Method.NONE:
+    if isinstance(server, Endpoint) or find_method() is ConfinementMethod.NONE:
         return server
     return replace(server, hidden=[*_state(environ, here), *([token] if isinstance(token, Path) else [])])
 

@@ -18,7 +18,7 @@ from .host_options import Expire, HttpAddress, Wait, read_address
 
 if TYPE_CHECKING:
     from mew.mcp_bridge.server.settings import Command, Endpoint
-    from mew.mcp_bridge.wrap.settings import Wrapped, Wrapping
+    from mew.mcp_bridge.wrap.settings import RunningWrap, WrapSettings
 
 __all__ = ["wrap"]
 
@@ -88,7 +88,7 @@ def wrap(
     # Here, so that other commands start without them.
     from mew.gateway.logs import LogFormat, LogLevel, set_up
     from mew.mcp_bridge.wrap.server_name import command_digest, name_of, participant_name
-    from mew.mcp_bridge.wrap.settings import Allowed, Wrapping
+    from mew.mcp_bridge.wrap.settings import Allowed, WrapSettings
 
     set_up(LogFormat.TEXT, LogLevel.WARNING)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it says with a traceback what hosts are told
@@ -102,7 +102,7 @@ def wrap(
         if name is not None and participant_name(name) != name:
             raise Failed(f"--name: {name!r} will not do; {participant_name(name)!r} would")
         _run(
-            Wrapping(
+            WrapSettings(
                 name=name or name_of(words),
                 command=None if name else command_digest(words),
                 allowed=Allowed(
@@ -120,12 +120,12 @@ def wrap(
         )
 
 
-def _run(wrapping: "Wrapping") -> None:
+def _run(wrapping: "WrapSettings") -> None:
     from mew.client.errors import MewError
     from mew.client.participant.participant import run_program
     from mew.gateway.config.value import ConfigError
     from mew.mcp_bridge.server.errors import ServerUnavailable
-    from mew.mcp_bridge.wrap.taking import NoPlace
+    from mew.mcp_bridge.wrap.state_folder import StateFolderError
     from mew.mcp_bridge.wrap.wrap import wrap as run
 
     def pass_on(line: str) -> None:
@@ -139,11 +139,11 @@ def _run(wrapping: "Wrapping") -> None:
     except ServerUnavailable as error:
         _tell(f"{wrapping.name}: {error}")
         raise typer.Exit(_DIED if error.worked else _WRONG) from None
-    except (NoPlace, ConfigError, MewError, OSError, ValueError) as error:
+    except (StateFolderError, ConfigError, MewError, OSError, ValueError) as error:
         raise Failed(str(error)) from error
 
 
-def _say(where: "Wrapped", wrapping: "Wrapping") -> None:
+def _say(where: "RunningWrap", wrapping: "WrapSettings") -> None:
     """How to go on, where the host shows it or keeps it in its log."""
     from mew.mcp_bridge.server.settings import Command
 
@@ -162,7 +162,7 @@ def _say(where: "Wrapped", wrapping: "Wrapping") -> None:
         _tell(f"what happened is kept: mew audit list --config {shlex.quote(str(where.file))}")
 
 
-def _without_asking(wrapping: "Wrapping") -> str:
+def _without_asking(wrapping: "WrapSettings") -> str:
     allowed = wrapping.allowed
     patterns = dict.fromkeys([*allowed.tools, *allowed.resources, *allowed.prompts])
     return f"calls other than {', '.join(patterns)}" if patterns else "all calls"

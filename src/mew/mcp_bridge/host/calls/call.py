@@ -1,14 +1,14 @@
-"""A call of a host, in the space: made where we may, proposed where we may only propose.
+"""A call of a host in the space: requested if our capabilities allow it, proposed otherwise.
 
 It goes on by itself, to its `end`: who waits for it may give up, come back, or be of a process that was restarted.
 """
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from mew.client.client import Client
@@ -17,21 +17,62 @@ from mew.client.mcp.requests import lacking
 from mew.client.mcp.validation import InvalidArguments, check_call
 from mew.client.proposals.outcomes import Outcome, Stage, TimedOut
 from mew.client.proposals.proposer import Proposal
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 from mew.proposals.record import ProposalStatus
+from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named
 
-from .notes import Note, Notes, Progress
-from .params import News, with_news
-from .presence import departed, unless
-from .questions import Question
-from .results import End, Operation
+from .notes import CallNote, CallNotes, ProgressNote
+from .params import NotificationOptions, with_news
+from .questions import ServerQuestion
+from .results import CallEnd, HostOperation
 
-__all__ = ["Calling"]
+__all__ = ["HostCall", "departed", "unless"]
 
-_NO_NEWS: Final = News()
+Result = TypeVar("Result")
+
+
+async def departed(me: Client, who: str, back_s: float) -> None:
+    """Return when somebody has left the space and did not come back within this time."""
+    changed = asyncio.Event()
+
+    def listen(envelope: Envelope, payload: Any) -> None:
+        changed.set()
+
+    me.connection.listen(listen, (Kind.PRESENCE, Kind.WELCOME))
+    try:
+        while True:
+            while who in me.participants:
+                changed.clear()
+                await changed.wait()
+            try:
+                async with asyncio.timeout(back_s):
+                    while who not in me.participants:
+                        changed.clear()
+                        await changed.wait()
+            except TimeoutError:
+                return
+    finally:
+        me.connection.unlisten(listen)
+
+
+async def unless(
+    gone: Coroutine[Any, Any, None], work: Coroutine[Any, Any, Result], otherwise: Result
+) -> Result:
+    """What comes of the work; where `gone` ends before it, the work is cancelled. Neither may raise."""
+    async with asyncio.TaskGroup() as tasks:
+        working, watching = tasks.create_task(work), tasks.create_task(gone)
+        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        watching.cancel()
+        if not working.done():
+            working.cancel()
+            return otherwise
+    return working.result()
+
+
+_NO_NEWS: Final = NotificationOptions()
 _APPROVED: Final = (ProposalStatus.APPROVED, ProposalStatus.FULFILLED, ProposalStatus.FAILED)
 _BACK_S: Final = 15.0
 _WITHDRAW_S: Final = 10.0
@@ -41,19 +82,21 @@ _AT_ONCE_MAX: Final = 16
 _QUESTIONS_MAX: Final = 256  # of one call
 
 
-class Calling:
+class HostCall:
     """`key` is by which a host finds it again: that of a proposal is its handle, and good for ever."""
 
-    def __init__(self, me: Client, settings: Settings, operation: Operation, params: dict[str, Any]) -> None:
+    def __init__(
+        self, me: Client, settings: HostSettings, operation: HostOperation, params: dict[str, Any]
+    ) -> None:
         self.operation = operation
         self.params = params
         self.key = secrets.token_urlsafe(12)
-        self.notes = Notes()
-        self.questions: dict[str, Question] = {}
+        self.notes = CallNotes()
+        self.questions: dict[str, ServerQuestion] = {}
         """Those that nobody is answering yet."""
-        self._being_answered: WeakSet[Question] = WeakSet()
+        self._being_answered: WeakSet[ServerQuestion] = WeakSet()
         self._asked = 0
-        self.end: End | None = None
+        self.end: CallEnd | None = None
         self.moved = asyncio.Event()
         """Set when there is news, and then another takes its place."""
         self.request_ids: set[str] = set()
@@ -104,7 +147,11 @@ class Calling:
         return self.end is None and self._approved.is_set()
 
     async def begin(
-        self, *, schema: Any = None, news: News = _NO_NEWS, approved: Callable[[], None] | None = None
+        self,
+        *,
+        schema: Any = None,
+        news: NotificationOptions = _NO_NEWS,
+        approved: Callable[[], None] | None = None,
     ) -> None:
         """Send it; `schema` is of its arguments, where it is a tool of which that is known.
 
@@ -139,18 +186,18 @@ class Calling:
             else:
                 self._me.connection.spawn(self._withdraw(self._proposal))
 
-    def note(self, note: Note) -> None:
+    def note(self, note: CallNote) -> None:
         self.notes.add(note)
         self._move()
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: ServerQuestion) -> None:
         """The participant wants to know something before it goes on. One that floods us gets no answers."""
         self._asked += 1
         if self._asked <= _QUESTIONS_MAX and len(self.questions) + len(self._being_answered) < _AT_ONCE_MAX:
             self.questions[question.key] = question
             self._move()
 
-    def take_question(self, key: str) -> Question | None:
+    def take_question(self, key: str) -> ServerQuestion | None:
         """One that is going to be answered; once."""
         question = self.questions.pop(key, None)
         if question is not None:
@@ -164,7 +211,7 @@ class Calling:
                 self.questions.pop(question.key, None)
                 question.drop()
 
-    def respond(self, question: Question, result: dict[str, Any]) -> None:
+    def respond(self, question: ServerQuestion, result: dict[str, Any]) -> None:
         """Give the participant an answer, without waiting."""
         self._me.connection.spawn(question.answer(result))
 
@@ -172,7 +219,7 @@ class Calling:
         self.moved.set()
         self.moved = asyncio.Event()
 
-    def _finish(self, end: End) -> None:
+    def _finish(self, end: CallEnd) -> None:
         if self.end is None:
             self.end = end
             for question in self.questions.values():
@@ -186,7 +233,7 @@ class Calling:
         payload = {"jsonrpc": "2.0", "id": 0, "method": self.operation.method, "params": self.params}
         return self._me.can_send(Kind.MCP_REQUEST, payload, to=self.operation.origin.participant)
 
-    async def _request(self, news: News) -> None:
+    async def _request(self, news: NotificationOptions) -> None:
         whose, method = self.operation.origin.participant, self.operation.method
         end = await unless(
             departed(self._me, whose, _BACK_S),
@@ -198,7 +245,7 @@ class Calling:
         else:
             self._finish(end)
 
-    async def _answer(self, news: News) -> End:
+    async def _answer(self, news: NotificationOptions) -> CallEnd:
         whose, method = self.operation.origin.participant, self.operation.method
         try:
             result = await self._me.request(
@@ -212,7 +259,7 @@ class Calling:
             return error
         return result if isinstance(result, dict) else MewError(f"{named(whose)} gave no result of MCP")
 
-    async def _refused(self, refused: Refused, news: News) -> None:
+    async def _refused(self, refused: Refused, news: NotificationOptions) -> None:
         """Revoked just now, or a gateway that reads capabilities in another way: then it is proposed."""
         try:
             if refused.why is not Refusal.CAPABILITY_VIOLATION:
@@ -222,11 +269,11 @@ class Calling:
             self._finish(error)
 
     def _progressed(self, done: float, total: float | None, message: str | None) -> None:
-        self.note(Progress(message or "", done, total))
+        self.note(ProgressNote(message or "", done, total))
 
     # Proposed.
 
-    async def _propose(self, schema: Any, news: News) -> None:
+    async def _propose(self, schema: Any, news: NotificationOptions) -> None:
         operation, whose = self.operation, self.operation.origin.participant
         payload = {"method": operation.method, "params": self.params}
         if not self._me.can_send(Kind.MCP_PROPOSAL, payload, to=whose):
@@ -271,7 +318,7 @@ class Calling:
     def _staged(self, stage: Stage) -> None:
         if stage.status is ProposalStatus.APPROVED:
             self._approved.set()
-        self.note(Progress(self.stands))
+        self.note(ProgressNote(self.stands))
 
     def _approvers(self) -> str:
         """Those here who could carry it out themselves, if they are few enough to be named."""

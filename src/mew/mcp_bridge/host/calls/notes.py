@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["LogLine", "Note", "Notes", "Progress", "logged"]
+__all__ = ["CallNote", "CallNotes", "LogNote", "ProgressNote", "logged"]
 
 _KEPT_MAX: Final = 256
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressNote:
     """How far it is, as the tool says; or without `done`, where it stands."""
 
     message: str
@@ -20,27 +20,27 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class LogLine:
+class LogNote:
     """A line of the participant's log."""
 
     params: Mapping[str, Any]
 
 
-Note = Progress | LogLine
+CallNote = ProgressNote | LogNote
 
 
-class Notes:
+class CallNotes:
     """The last 256 of them."""
 
     def __init__(self) -> None:
-        self._kept: deque[Note] = deque(maxlen=_KEPT_MAX)
+        self._kept: deque[CallNote] = deque(maxlen=_KEPT_MAX)
         self._count = 0
 
-    def add(self, note: Note) -> None:
+    def add(self, note: CallNote) -> None:
         self._kept.append(note)
         self._count += 1
 
-    def since(self, read: int) -> tuple[int, tuple[Note, ...]]:
+    def since(self, read: int) -> tuple[int, tuple[CallNote, ...]]:
         """Those that came after the first `read`, as far as they are kept, and how many there are now."""
         fresh = min(self._count - read, len(self._kept))
         return self._count, tuple(self._kept)[len(self._kept) - fresh :] if fresh else ()

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from mew.proposals.preview import PROPOSED_TOKEN
 
-__all__ = ["News", "finished", "inward", "is_json", "with_news"]
+__all__ = ["NotificationOptions", "finished", "inward", "is_json", "with_news"]
 
 _OF_THE_HOST: Final = ("requestState", "inputResponses")
 _RESERVED: Final = "io.modelcontextprotocol/"
@@ -47,14 +47,14 @@ def is_json(value: Any) -> bool:
             return True
 
 
-class News(NamedTuple):
+class NotificationOptions(NamedTuple):
     """What a host wants to hear while a call is under way: how far it is, and lines of the log from a level on."""
 
     progress: bool = False
     level: str | None = None
 
 
-def with_news(params: dict[str, Any], news: News, *, proposed: bool) -> dict[str, Any]:
+def with_news(params: dict[str, Any], news: NotificationOptions, *, proposed: bool) -> dict[str, Any]:
     """What is asked or proposed, so that whoever carries it out tells that. A request has a token of its own."""
     meta = {
         **({_PROGRESS: PROPOSED_TOKEN} if proposed and news.progress else {}),

@@ -13,13 +13,13 @@ from mew.client.errors import MewError, RpcError
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpRequest
 
-__all__ = ["ASKED", "Question"]
+__all__ = ["ASKED", "ServerQuestion"]
 
 ASKED: Final = ("elicitation/create", "sampling/createMessage")
 _REJECTED: Final = -1  # as MCP has it where a user says no to sampling
 
 
-class Question:
+class ServerQuestion:
     """One of them, to be answered once."""
 
     def __init__(self, me: Client, envelope: Envelope, request: McpRequest) -> None:

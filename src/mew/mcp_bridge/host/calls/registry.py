@@ -1,4 +1,4 @@
-"""The calls under way: whom what comes from the space belongs to, and which one a host asks for again."""
+"""All calls of hosts in flight: routes envelopes to them, and finds the one that a host asks for again."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,20 +10,20 @@ from msgspec import UNSET
 from mew.client.client import Client
 from mew.client.errors import MewError
 from mew.client.proposals.proposer import Proposal
-from mew.mcp_bridge.host.offers.showing import Origin
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.offers.offers import OfferOrigin
+from mew.mcp_bridge.host.settings import HostSettings
 from mew.proposals.differences import same
 from mew.proposals.record import names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpProposal, McpRequest
 
-from .call import Calling
-from .notes import LogLine, Progress
-from .params import News, inward
-from .questions import ASKED, Question
-from .results import Operation
+from .call import HostCall
+from .notes import LogNote, ProgressNote
+from .params import NotificationOptions, inward
+from .questions import ASKED, ServerQuestion
+from .results import HostOperation
 
-__all__ = ["Calls"]
+__all__ = ["HostCalls"]
 
 _UNDER_WAY_MAX: Final = 1_000
 _ENDED_MAX: Final = 64  # their results may be large
@@ -31,14 +31,14 @@ _LEAST_S: Final = 0.1
 _GONE: Final = "the host that made the call does not wait for it now"
 
 
-class Calls:
+class HostCalls:
     """Those of this process, until their ends were told, and proposals of an earlier one. A context: it listens."""
 
-    def __init__(self, me: Client, settings: Settings) -> None:
+    def __init__(self, me: Client, settings: HostSettings) -> None:
         self._me = me
         self._settings = settings
-        self._calls: dict[str, Calling] = {}
-        self._unseen: list[Calling] = []
+        self._calls: dict[str, HostCall] = {}
+        self._unseen: list[HostCall] = []
         self._taken_up: list[Proposal] = []  # they are followed for as long as they are held
 
     def __enter__(self) -> Self:
@@ -50,21 +50,21 @@ class Calls:
 
     async def begin(
         self,
-        operation: Operation,
+        operation: HostOperation,
         params: dict[str, Any],
-        news: News,
+        news: NotificationOptions,
         *,
         schema: Any = None,
         approved: Callable[[], None] | None = None,
-    ) -> Calling:
-        """A new call, under way; `schema` and `approved` as `Calling.begin` has them.
+    ) -> HostCall:
+        """A new call, under way; `schema` and `approved` as `HostCall.begin` has them.
 
         Raises:
-            MewError: as `Calling.begin`.
+            MewError: as `HostCall.begin`.
         """
         if sum(call.end is None for call in self._calls.values()) >= _UNDER_WAY_MAX:
             raise MewError(f"{_UNDER_WAY_MAX:,} calls are under way; wait for some of them to end")
-        call = Calling(self._me, self._settings, operation, params)
+        call = HostCall(self._me, self._settings, operation, params)
         self._unseen = [known for known in self._unseen if known.end is None and known.handle is None]
         self._unseen.append(call)
         try:
@@ -76,16 +76,16 @@ class Calls:
         self._keep(call)
         return call
 
-    def forget(self, call: Calling) -> None:
+    def forget(self, call: HostCall) -> None:
         """Whoever made it has been told of its end; a proposal is still known to the space."""
         if self._calls.get(call.key) is call:
             del self._calls[call.key]
 
-    def get(self, key: str) -> Calling | None:
+    def get(self, key: str) -> HostCall | None:
         """One of this process."""
         return self._calls.get(key)
 
-    async def proposed(self, handle: str) -> Calling:
+    async def proposed(self, handle: str) -> HostCall:
         """One that was proposed, by this process or an earlier one.
 
         Raises:
@@ -97,7 +97,7 @@ class Calls:
             return known
         proposal = await self._me.proposal(handle, timeout_s=self._settings.open_s)
         operation, params = await self._proposed(handle)
-        call = Calling(self._me, self._settings, operation, params)
+        call = HostCall(self._me, self._settings, operation, params)
         call.resume(proposal)
         self._keep(call)
         return call
@@ -115,7 +115,7 @@ class Calls:
                 with suppress(KeyError, MewError):
                     self._taken_up.append(await self._me.proposal(record.id, timeout_s=left_s))
 
-    async def _proposed(self, handle: str) -> tuple[Operation, dict[str, Any]]:
+    async def _proposed(self, handle: str) -> tuple[HostOperation, dict[str, Any]]:
         """What was proposed, as everyone was shown it."""
         record = self._me.book.get(handle)
         if record is not None:
@@ -127,14 +127,14 @@ class Calls:
             whose, method = envelope.to, request.method
             params = {} if request.params is UNSET else request.params
         name = params.get("name") or params.get("uri")
-        origin = Origin(whose[0] if whose else "somebody", self._me.space)
-        return Operation(method, name if isinstance(name, str) else "", origin), inward(params)
+        origin = OfferOrigin(whose[0] if whose else "somebody", self._me.space)
+        return HostOperation(method, name if isinstance(name, str) else "", origin), inward(params)
 
     def concerns(self, envelope: Envelope) -> bool:
         """Whether it is about a call that is under way."""
         return len(self._concerned(envelope)) > 0
 
-    def _keep(self, call: Calling) -> None:
+    def _keep(self, call: HostCall) -> None:
         self._calls[call.key] = call
         record = None if call.handle is None else self._me.book.get(call.handle)
         if (
@@ -155,7 +155,7 @@ class Calls:
             if envelope.sender == self._me.id:
                 self._recognise(envelope, request.method, params)
             elif request.method in ASKED and self._me.id in envelope.to:
-                self._asked(Question(self._me, envelope, request))
+                self._asked(ServerQuestion(self._me, envelope, request))
         elif request.method == "notifications/cancelled":
             self._taken_back(envelope.sender, params.get("requestId"))
         elif request.method == "notifications/message" or (
@@ -183,7 +183,7 @@ class Calls:
                 self._unseen.remove(call)
                 return
 
-    def _asked(self, question: Question) -> None:
+    def _asked(self, question: ServerQuestion) -> None:
         """For the call it is about; where it does not say, for the last one that a host waits for."""
         under_way = [
             call
@@ -207,11 +207,11 @@ class Calls:
     def _told(self, envelope: Envelope, method: str, params: dict[str, Any]) -> None:
         for call in self._concerned(envelope):
             if method == "notifications/message":
-                call.note(LogLine(params))
+                call.note(LogNote(params))
             elif call.handle is not None:  # a request of our own has its progress told by itself
                 call.note(_progress(params))
 
-    def _concerned(self, envelope: Envelope) -> list[Calling]:
+    def _concerned(self, envelope: Envelope) -> list[HostCall]:
         """The calls it is about; what a server logs without saying for whom is for the last that a host waits for."""
         under_way = [
             call
@@ -223,9 +223,9 @@ class Calls:
         return [call for call in under_way if call.attending][-1:] if self._me.id in envelope.to else []
 
 
-def _progress(params: dict[str, Any]) -> Progress:
+def _progress(params: dict[str, Any]) -> ProgressNote:
     done, total, message = params.get("progress"), params.get("total"), params.get("message")
-    return Progress(
+    return ProgressNote(
         message if isinstance(message, str) else "",
         done if isinstance(done, int | float) else None,
         total if isinstance(total, int | float) else None,

@@ -1,4 +1,4 @@
-"""PURE. Every end of a call, as what the host is told: what came of it, from whom, and if nothing did, why not.
+"""PURE. How each end of a call becomes an MCP result: the result and its origin, or why there is none.
 
 A tool that gives no result gives one that says so (`isError`), for a model to read, with a stable code in
 `_meta["mew/why"]`. Where there are no such results, as for a resource, it is a JSON-RPC error with the same in `data`.
@@ -12,13 +12,13 @@ from msgspec import UNSET
 
 from mew.client.errors import Absent, Disconnected, MewError, Refused, RpcError, StreamBroken, Unanswered
 from mew.client.proposals.outcomes import Fulfilled, Outcome, Rejected, TimedOut, Withdrawn
-from mew.mcp_bridge.host.offers.showing import ORIGIN, Origin
+from mew.mcp_bridge.host.offers.offers import ORIGIN, OfferOrigin
 from mew.mcp_bridge.marks import unmarked_fields
 from mew.proposals.differences import Difference
 from mew.protocol.kinds import JsonRpcError
 from mew.protocol.visible import literal, named, visible
 
-__all__ = ["WHY", "End", "Operation", "Why", "completed", "failed", "pending", "told"]
+__all__ = ["WHY", "CallEnd", "HostOperation", "NoResultCode", "completed", "failed", "pending", "told"]
 
 WHY: Final = "mew/why"
 _APPROVAL: Final = "mew/approval"
@@ -31,11 +31,11 @@ _TEXT_CHARS_MAX: Final = 2_000
 _ARGUMENTS: Final = "$.params.arguments."
 
 
-End: TypeAlias = dict[str, Any] | Outcome | MewError
+CallEnd: TypeAlias = dict[str, Any] | Outcome | MewError
 """A result, what became of a proposal, or what went wrong."""
 
 
-class Why(StrEnum):
+class NoResultCode(StrEnum):
     """Why there is no result. Codes never change; a bridge has more, such as `server_died`, which pass as they are."""
 
     REJECTED = "rejected"
@@ -59,16 +59,16 @@ class Why(StrEnum):
     """What was asked before a restart, and is not to be found."""
 
 
-_OURS: Final = frozenset(Why)
+_OURS: Final = frozenset(NoResultCode)
 
 
 @dataclass(frozen=True)
-class Operation:
+class HostOperation:
     """What a host asked for. `is_listed`: whether the participant lists it; None where it has not said."""
 
     method: str
     name: str
-    origin: Origin
+    origin: OfferOrigin
     is_listed: bool | None = None
 
     @property
@@ -76,7 +76,7 @@ class Operation:
         return self.method == "tools/call"
 
 
-def told(operation: Operation, end: End) -> dict[str, Any]:
+def told(operation: HostOperation, end: CallEnd) -> dict[str, Any]:
     """What the host is told of the end of a call.
 
     Raises:
@@ -87,7 +87,7 @@ def told(operation: Operation, end: End) -> dict[str, Any]:
     return failed(operation, end) if isinstance(end, MewError) else _ended(operation, end)
 
 
-def completed(origin: Origin, result: dict[str, Any], **marks: Any) -> dict[str, Any]:
+def completed(origin: OfferOrigin, result: dict[str, Any], **marks: Any) -> dict[str, Any]:
     """A result with our marks alone, and its origin among them. Whatever a participant calls it, it is one."""
     meta = result.get("_meta")
     theirs = unmarked_fields(meta) if isinstance(meta, dict) else {}
@@ -95,7 +95,7 @@ def completed(origin: Origin, result: dict[str, Any], **marks: Any) -> dict[str,
     return told | {"_meta": {**theirs, ORIGIN: origin.mark(), **marks}}
 
 
-def _approved(operation: Operation, result: dict[str, Any], outcome: Fulfilled) -> dict[str, Any]:
+def _approved(operation: HostOperation, result: dict[str, Any], outcome: Fulfilled) -> dict[str, Any]:
     """A result that somebody approved: who, and what they changed."""
     marks: dict[str, Any] = {_APPROVAL: {"by": outcome.by, "via": outcome.via, "request": outcome.request_id}}
     if outcome.edited:
@@ -105,7 +105,7 @@ def _approved(operation: Operation, result: dict[str, Any], outcome: Fulfilled) 
     return completed(operation.origin, result, **marks)
 
 
-def _ended(operation: Operation, outcome: Outcome) -> dict[str, Any]:
+def _ended(operation: HostOperation, outcome: Outcome) -> dict[str, Any]:
     """What became of a proposal.
 
     Raises:
@@ -124,7 +124,7 @@ def _ended(operation: Operation, outcome: Outcome) -> dict[str, Any]:
         case Rejected():
             return _without(
                 operation,
-                Why.REJECTED,
+                NoResultCode.REJECTED,
                 _rejection(outcome),
                 by=outcome.by,
                 reason=outcome.reason,
@@ -132,18 +132,20 @@ def _ended(operation: Operation, outcome: Outcome) -> dict[str, Any]:
             )
         case Withdrawn(reason=reason):
             text = "The proposal of this call was withdrawn" + (f": {visible(reason)}." if reason else ".")
-            return _without(operation, Why.WITHDRAWN, f"{text} It was not carried out.", reason=reason)
+            return _without(
+                operation, NoResultCode.WITHDRAWN, f"{text} It was not carried out.", reason=reason
+            )
         case TimedOut(approved_by=str(by)):
             text = (
                 f"{named(by)} approved this call, but no answer came in time. It may have been carried out."
             )
-            return _without(operation, Why.UNANSWERED, text, by=by)
+            return _without(operation, NoResultCode.UNANSWERED, text, by=by)
         case TimedOut():
             text = "Nobody decided on this call in time, which is not a no. It was withdrawn and not carried out."
-            return _without(operation, Why.TIMED_OUT, text)
+            return _without(operation, NoResultCode.TIMED_OUT, text)
 
 
-def failed(operation: Operation, error: MewError, approved: Fulfilled | None = None) -> dict[str, Any]:
+def failed(operation: HostOperation, error: MewError, approved: Fulfilled | None = None) -> dict[str, Any]:
     """What went wrong on the way, or was answered with an error. A server's own JSON-RPC error stays one.
 
     Raises:
@@ -154,24 +156,26 @@ def failed(operation: Operation, error: MewError, approved: Fulfilled | None = N
         case RpcError():
             return _rpc_error(operation, error, approved)
         case Absent():
-            return _without(operation, Why.ABSENT, f"{whose} is not in the space now. Nothing was done.")
+            return _without(
+                operation, NoResultCode.ABSENT, f"{whose} is not in the space now. Nothing was done."
+            )
         case Unanswered():
             text = f"{whose} did not answer in time: {error}. It may have been carried out."
-            return _without(operation, Why.TIMEOUT, text)
+            return _without(operation, NoResultCode.TIMEOUT, text)
         case Refused(why=why):
             text = f"The gateway refused this call: {error}. Nothing was done."
-            return _without(operation, Why.REFUSED, text, reason=str(why))
+            return _without(operation, NoResultCode.REFUSED, text, reason=str(why))
         case StreamBroken():
             text = f"{whose} answered, but the result was lost on its way: {error}. It has been carried out."
-            return _without(operation, Why.BROKEN, text)
+            return _without(operation, NoResultCode.BROKEN, text)
         case Disconnected():
             text = f"The connection to the space ended: {error}. It may have been carried out."
-            return _without(operation, Why.DISCONNECTED, text)
+            return _without(operation, NoResultCode.DISCONNECTED, text)
         case _:
-            return _without(operation, Why.FAILED, f"This call failed: {error}.")
+            return _without(operation, NoResultCode.FAILED, f"This call failed: {error}.")
 
 
-def pending(operation: Operation, stage: str, handle: str, *, ask_again: bool) -> dict[str, Any]:
+def pending(operation: HostOperation, stage: str, handle: str, *, ask_again: bool) -> dict[str, Any]:
     """It waits still, and how to hear of its end; `ask_again`: with the tool that is there for it.
 
     Raises:
@@ -182,12 +186,12 @@ def pending(operation: Operation, stage: str, handle: str, *, ask_again: bool) -
         f"No result yet: {stage}. The call stays proposed in the space under the handle {handle}.{how}"
         " Do not make the same call again: that would be a second one."
     )
-    return _without(operation, Why.PENDING, text, handle=handle)
+    return _without(operation, NoResultCode.PENDING, text, handle=handle)
 
 
-def _rpc_error(operation: Operation, error: RpcError, approved: Fulfilled | None) -> dict[str, Any]:
+def _rpc_error(operation: HostOperation, error: RpcError, approved: Fulfilled | None) -> dict[str, Any]:
     why = _reported(error.data) or _why(operation, error)
-    if why == Why.NO_SUCH_TOOL or _reported(error.data) is None or not operation.is_tool:
+    if why == NoResultCode.NO_SUCH_TOOL or _reported(error.data) is None or not operation.is_tool:
         data = error.data if isinstance(error.data, dict) else {} if error.data is None else None
         marked = (
             error.data
@@ -200,11 +204,11 @@ def _rpc_error(operation: Operation, error: RpcError, approved: Fulfilled | None
     return _without(operation, why, text, by=by)
 
 
-def _why(operation: Operation, error: RpcError) -> Why:
+def _why(operation: HostOperation, error: RpcError) -> NoResultCode:
     """MCP has one code for a tool that does not exist and for arguments that do not fit."""
     if error.code != _INVALID_PARAMS or not operation.is_tool:
-        return Why.FAILED
-    return Why.NO_SUCH_TOOL if operation.is_listed is False else Why.SCHEMA_MISMATCH
+        return NoResultCode.FAILED
+    return NoResultCode.NO_SUCH_TOOL if operation.is_listed is False else NoResultCode.SCHEMA_MISMATCH
 
 
 def _reported(data: Any) -> str | None:
@@ -216,7 +220,7 @@ def _reported(data: Any) -> str | None:
             return None
 
 
-def _without(operation: Operation, why: str, text: str, **more: str | None) -> dict[str, Any]:
+def _without(operation: HostOperation, why: str, text: str, **more: str | None) -> dict[str, Any]:
     """No result. Codes for machines, a sentence for whoever reads it."""
     marks: dict[str, Any] = {WHY: why, ORIGIN: operation.origin.mark()}
     marks |= {f"mew/{name}": value for name, value in more.items() if value is not None}

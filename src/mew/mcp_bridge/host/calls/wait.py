@@ -1,4 +1,4 @@
-"""How long a host waits for a call, and what it is told meanwhile.
+"""A host waits for a call: how long, and what it is sent meanwhile.
 
 Many hosts give up after a minute, whatever happens. So after `wait_s` one that waits for an approval is told so. A host
 of the first generation gets a handle, and a tool to ask for the outcome. One of 2026-07-28 is answered
@@ -12,15 +12,14 @@ from typing import Any, Final
 
 from mew.client.errors import RpcError
 from mew.mcp_bridge.host.host_request import HostRequest
-from mew.mcp_bridge.host.settings import Settings
+from mew.mcp_bridge.host.settings import HostSettings
 
-from .call import Calling
-from .notes import LogLine, Note, logged
-from .presence import unless
-from .questions import Question
-from .results import End, pending, told
+from .call import HostCall, unless
+from .notes import CallNote, LogNote, logged
+from .questions import ServerQuestion
+from .results import CallEnd, pending, told
 
-__all__ = ["State", "Waiting"]
+__all__ = ["CallWait", "RetryState"]
 
 _REMIND_S: Final = 10.0
 _ROUNDS_MAX: Final = 8  # the SDKs give up after ten
@@ -28,7 +27,7 @@ _CANNOT: Final = "the host cannot ask its user such things"
 
 
 @dataclass(frozen=True)
-class State:
+class RetryState:
     """What a host of 2026-07-28 brings back when it asks again: `3.p.HANDLE`. Nothing in it is secret or trusted."""
 
     rounds: int
@@ -36,7 +35,7 @@ class State:
     is_proposal: bool
 
     @classmethod
-    def read(cls, written: Any) -> "State | None":
+    def read(cls, written: Any) -> "RetryState | None":
         """None where it is none of ours."""
         rounds, _, rest = written.partition(".") if isinstance(written, str) else ("", "", "")
         kind, _, key = rest.partition(".")
@@ -52,11 +51,11 @@ class State:
         return f"{self.rounds}.{'p' if self.is_proposal else 'c'}.{self.key}"
 
 
-class Waiting:
+class CallWait:
     """One host waits for one call."""
 
     def __init__(
-        self, call: Calling, host: HostRequest, settings: Settings, state: State | None = None
+        self, call: HostCall, host: HostRequest, settings: HostSettings, state: RetryState | None = None
     ) -> None:
         """`state` is what the host brought back, where it asks again."""
         self._call = call
@@ -81,7 +80,7 @@ class Waiting:
             if call.handle is not None:
                 return pending(call.operation, call.stands, call.handle, ask_again=self._settings.own_tools)
 
-    async def end(self, wait_s: float) -> End | None:
+    async def end(self, wait_s: float) -> CallEnd | None:
         """The end of the call. None: it waits for an approval still, or has a question for a modern host.
 
         Where the host says meanwhile that it wants no answer, the call is taken back; where it is just gone, not.
@@ -105,7 +104,7 @@ class Waiting:
         finally:
             call.attending -= 1
 
-    async def _end(self, wait_s: float, ask: Callable[[Question], None]) -> End | None:
+    async def _end(self, wait_s: float, ask: Callable[[ServerQuestion], None]) -> CallEnd | None:
         call, loop = self._call, asyncio.get_running_loop()
         begun_s = reminded_s = loop.time()
         while True:
@@ -132,8 +131,8 @@ class Waiting:
             pause_s = _REMIND_S if call.handle is None else min(_REMIND_S, left_s)
             await _wait(moved, pause_s)
 
-    async def _tell(self, note: Note) -> None:
-        if isinstance(note, LogLine):
+    async def _tell(self, note: CallNote) -> None:
+        if isinstance(note, LogNote):
             await self._host.log(
                 logged(self._call.operation.origin.participant, note.params, self._settings.only)
             )
@@ -145,7 +144,7 @@ class Waiting:
         question = self._call.questions[key]
         return self._host.is_modern and self._host.can_answer(question.method, question.params)
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: ServerQuestion) -> None:
         if self._host.is_modern or not self._host.can_answer(question.method, question.params):
             await question.decline(_CANNOT)
             return
@@ -155,7 +154,7 @@ class Waiting:
         elif said is not None:
             await question.answer(said)
 
-    async def _put(self, question: Question) -> dict[str, Any] | RpcError | None:
+    async def _put(self, question: ServerQuestion) -> dict[str, Any] | RpcError | None:
         """What the host says to it. Cancelled, the host is told that nobody wants to know any more."""
         try:
             return await self._host.ask(question.method, question.params)
@@ -169,7 +168,7 @@ class Waiting:
             question.key: {"method": question.method, "params": question.params}
             for question in call.questions.values()
         }
-        state = State(self._rounds + 1, call.key, is_proposal=call.handle is not None)
+        state = RetryState(self._rounds + 1, call.key, is_proposal=call.handle is not None)
         required: dict[str, Any] = {"resultType": "input_required", "requestState": str(state)}
         return required | ({"inputRequests": asked} if asked else {})
 

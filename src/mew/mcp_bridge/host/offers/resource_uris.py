@@ -4,12 +4,12 @@ from collections.abc import Collection
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-__all__ = ["Uris"]
+__all__ = ["ResourceUris"]
 
 _SCHEME: Final = "mew://"
 
 
-class Uris:
+class ResourceUris:
     """What hosts call resources. With `only`, one participant alone is shown, and its URIs stay as they are."""
 
     def __init__(self, only: str | None = None) -> None:

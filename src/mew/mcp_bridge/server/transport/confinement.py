@@ -24,10 +24,10 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["Method", "confined", "find_method"]
+__all__ = ["ConfinementMethod", "confined", "find_method"]
 
 
-class Method(StrEnum):
+class ConfinementMethod(StrEnum):
     """How a program is kept from seeing paths on this system."""
 
     NAMESPACE = "namespace"
@@ -57,17 +57,17 @@ _PRIVATE, _RECURSIVE = 1 << 18, 1 << 14
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _BIND = 1, 2, 4, 1 << 12
 
 
-def find_method() -> Method:
+def find_method() -> ConfinementMethod:
     """Return what this system offers. Starts a process."""
     if sys.platform != "linux":
-        return Method.NONE
+        return ConfinementMethod.NONE
     try:
         done = subprocess.run(
             [*_program(), "--method"], capture_output=True, text=True, timeout=_CHECK_S, check=True
         )
-        return Method(done.stdout.strip())
+        return ConfinementMethod(done.stdout.strip())
     except (OSError, subprocess.SubprocessError, ValueError):
-        return Method.NONE
+        return ConfinementMethod.NONE
 
 
 def confined(command: Sequence[str], hidden: Sequence[Path]) -> list[str]:
@@ -134,13 +134,16 @@ class _Linux:
         return int(result)
 
 
-def _confine(system: _Linux, hidden: Sequence[str]) -> Method:
+def _confine(system: _Linux, hidden: Sequence[str]) -> ConfinementMethod:
     """Confine this process with the first method that works; return which that was."""
-    for method, confine in ((Method.NAMESPACE, _cover), (Method.LANDLOCK, _permit_the_rest)):
+    for method, confine in (
+        (ConfinementMethod.NAMESPACE, _cover),
+        (ConfinementMethod.LANDLOCK, _permit_the_rest),
+    ):
         if _works(lambda confine=confine: confine(system, hidden)):  # type: ignore[misc]  # bound now
             confine(system, hidden)
             return method
-    return Method.NONE
+    return ConfinementMethod.NONE
 
 
 def _works(confine: Callable[[], None]) -> bool:
@@ -224,7 +227,7 @@ def _main(words: list[str]) -> None:
     # Where one is in another, the outer one covers both.
     outer = [path for path in hidden if not any(str(above) in hidden for above in Path(path).parents)]
     command = words[end + 1 :]
-    if _confine(_Linux(), [path for path in outer if os.path.exists(path)]) is Method.NONE:
+    if _confine(_Linux(), [path for path in outer if os.path.exists(path)]) is ConfinementMethod.NONE:
         sys.stderr.write("mew: this system does not let a program be confined; use --unconfined\n")
         sys.exit(_CANNOT_START)
     try:

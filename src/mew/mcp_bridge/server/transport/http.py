@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
-from mew.mcp_bridge.server.inflight import errand
+from mew.mcp_bridge.server.inflight import current_request
 from mew.mcp_bridge.server.settings import Endpoint
 
 if TYPE_CHECKING:  # the SDK has no public name for it
@@ -48,7 +48,7 @@ class _Forgiving(httpx2.AsyncClient):
     """A request that gets nowhere fails alone: to the SDK's transport, an exception is the end of all of them."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        sent = errand.get()
+        sent = current_request.get()
         try:
             async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
                 response = await super().send(request, **options)

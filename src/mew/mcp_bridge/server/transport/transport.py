@@ -14,10 +14,10 @@ if TYPE_CHECKING:  # the SDK has no public name for what its transports give
     from mcp.client._transport import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
 
-__all__ = ["Ending", "Opening", "Wire", "open_wire"]
+__all__ = ["ServerExit", "ServerTransport", "TransportFactory", "open_transport"]
 
 
-class Ending(NamedTuple):
+class ServerExit(NamedTuple):
     """`words` follow `the server`; `last_words` are what it wrote to its standard error."""
 
     words: str
@@ -26,19 +26,19 @@ class Ending(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wire:
+class ServerTransport:
     read: "ReadStream[SessionMessage | Exception]"
     write: "WriteStream[SessionMessage]"
     is_http: bool
-    ending: Callable[[], Ending]
+    ending: Callable[[], ServerExit]
 
 
-Opening = Callable[[], AbstractAsyncContextManager[Wire]]
+TransportFactory = Callable[[], AbstractAsyncContextManager[ServerTransport]]
 """Reaches the server once more."""
 
 
 @asynccontextmanager
-async def open_wire(server: Command | Endpoint, tell: Tell) -> AsyncIterator[Wire]:
+async def open_transport(server: Command | Endpoint, tell: Tell) -> AsyncIterator[ServerTransport]:
     """A server that is reached inside this block.
 
     Raises:
@@ -46,11 +46,13 @@ async def open_wire(server: Command | Endpoint, tell: Tell) -> AsyncIterator[Wir
     """
     if isinstance(server, Endpoint):
         async with open_endpoint(server) as (read, write):
-            yield Wire(read=read, write=write, is_http=True, ending=lambda: Ending("closed the connection"))
+            yield ServerTransport(
+                read=read, write=write, is_http=True, ending=lambda: ServerExit("closed the connection")
+            )
         return
     async with open_process(server, tell) as process:
 
-        def ending() -> Ending:
-            return Ending(process.ending, process.exit_code, tuple(process.last_words))
+        def ending() -> ServerExit:
+            return ServerExit(process.ending, process.exit_code, tuple(process.last_words))
 
-        yield Wire(read=process.streams[0], write=process.streams[1], is_http=False, ending=ending)
+        yield ServerTransport(read=process.streams[0], write=process.streams[1], is_http=False, ending=ending)
