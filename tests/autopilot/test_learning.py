@@ -198,6 +198,18 @@ def test_the_ladder_goes_from_the_exact_call_to_wider_rules_that_all_match() -> 
     assert all(call.mismatch(pattern) is None for pattern in ladder)
 
 
+def test_a_first_call_has_a_ladder_from_its_folder_to_its_widest_form() -> None:
+    ladder = taught(0).ladder(case({"path": "src/app/core/new.py"}))
+    within = [
+        "with exactly",
+        "core/**`, at most 4",
+        "app/**`, at most 4",
+        "src/**`, at most 4",
+        "src/**`, at most 7",
+    ]
+    assert all(part in rung.sentence for part, rung in zip(within, ladder, strict=True))
+
+
 # Evidence.
 
 

@@ -31,6 +31,7 @@ _ONE_HEAD_MAX: Final = 3
 _COVERED_MIN: Final = 2  # past approvals that a newborn must cover
 _PATIENCE: Final = 12  # births after which one more uncovered approval is awaited before the next
 _SAMPLES_MAX: Final = 5
+_WIDER: Final = 3.0  # levels of a path, or doublings of a length, that the widest rule of the ladder adds
 _OPEN_AFTER: Final = 8
 _OPEN_SHARE: Final = 0.6
 _LIVE: Final = (RuleState.SHADOW, RuleState.SUGGESTED, RuleState.ACTIVE, RuleState.DEMOTED)
@@ -199,11 +200,15 @@ class Learner:
         cohort = self._cohorts.get(case.group) or _Cohort(self._settings.risk_of(case.risk_class))
         wider = [pattern for _, pattern in self._patterns(cohort, case, least=1)]
         learned = [rule.pattern for rule in self._matching(case) if rule.pattern.exact is None]
-        found = [Pattern(exact=case.exact)]
-        for pattern in sorted(wider + learned, key=_width):
-            if pattern not in found and self._past_rejections(cohort, pattern) == 0:
-                found.append(pattern)
-        chosen = found if len(found) <= 5 else [*found[:2], found[len(found) // 2], *found[-2:]]
+        close = [_close(case, depth) for depth in range(cohort.depth + 1, DEEP + 1)]
+        found: dict[str, Pattern] = {}  # by sentence: a choice must be one that a reader can make
+        for pattern in sorted([Pattern(exact=case.exact), *close, *wider, *learned, _wide(case)], key=_width):
+            if self._past_rejections(cohort, pattern) == 0 or pattern.exact is not None:
+                found.setdefault(sentence(case.group, pattern), pattern)
+        patterns = list(found.values())
+        chosen = (
+            patterns if len(patterns) <= 5 else [*patterns[:2], patterns[len(patterns) // 2], *patterns[-2:]]
+        )
         known = {rule.id: rule for rule in cohort.rules if rule.state is not RuleState.SHADOW}
         rungs: list[Rung] = []
         for pattern in chosen:
@@ -608,9 +613,26 @@ def _fits_heads(seen: View, pattern: Pattern) -> bool:
     return True
 
 
-def _width(pattern: Pattern) -> tuple[int, float]:
+def _close(case: Case, depth: int) -> Pattern:
+    """Calls with the same heads and softs as this one, seen at a depth."""
+    own = case.view(depth)
+    return Pattern(depth=depth, heads=dict(own.heads), softs=_ranges([own]))
+
+
+def _wide(case: Case) -> Pattern:
+    """Calls of the same form: any identifiers, numbers up to this call's, paths some levels deeper, longer texts."""
+    own = case.view(1)
+    heads = {key: values for key, values in own.heads.items() if key not in own.openable}
+    more = {key: _WIDER if key.endswith(("#depth", "#size")) else 0.0 for key in own.softs}
+    softs = {key: (min(0.0, number), number + more[key]) for key, number in own.softs.items()}
+    return Pattern(heads=heads, softs=softs, open=tuple(own.openable))
+
+
+def _width(pattern: Pattern) -> tuple[bool, int, int, float]:
+    """Sorts the narrowest first: the exact call, then the deepest view, then the fewest values."""
     values = sum(len(allowed) for allowed in pattern.heads.values()) + 10 * len(pattern.open)
-    return values, sum(high - low for low, high in pattern.softs.values())
+    ranges = sum(high - low for low, high in pattern.softs.values())
+    return pattern.exact is None, -pattern.depth, values, ranges
 
 
 def _is_same_tool(one: Group, other: Group) -> bool:

@@ -293,7 +293,7 @@ def _soft_words(aspect: str, low: float, high: float) -> str:
         case "number" | "least":
             return f"from {_number(low)} to {_number(high)}" if low != high else f"is {_number(low)}"
         case "depth":
-            return f"at most {_number(high)} levels deep"
+            return f"at most {_number(high)} level{'' if high == 1 else 's'} deep"
         case "size":
             return f"of at most {int(2 ** (high + 0.5))} characters"
         case _:
