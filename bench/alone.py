@@ -18,8 +18,8 @@ from bench.recorded import Point
 from bench.server import running
 from bench.workloads import Workload
 from mew.load.__main__ import Order
-from mew.load.measuring import Effort, Measured, Outcome, Spread
-from mew.load.place import Place, Seat
+from mew.load.connections import Place, Seat
+from mew.load.measurement import Effort, Measured, Outcome, Spread
 from mew.load.workloads import Workload as Load
 
 __all__ = ["Alone", "NoFigure", "alone", "efforts", "point", "seats"]

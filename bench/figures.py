@@ -13,15 +13,10 @@ from rich.console import Console
 from bench.alone import NoFigure, alone, efforts, seats
 from bench.recorded import Figure
 from bench.server import ServerFailed
-from mew.load.addressed import Addressed
-from mew.load.checks import Checks, capabilities
-from mew.load.idle import Idle
-from mew.load.injection import Injection
-from mew.load.joins import Joins
-from mew.load.measuring import Effort, Measured, Outcome, Spread
-from mew.load.proposals import Proposals
-from mew.load.storm import Storm
-from mew.load.streams import Streams
+from mew.load.churn import Idle, Joins, Storm
+from mew.load.exchanges import Injection, Proposals, Streams
+from mew.load.measurement import Effort, Measured, Outcome, Spread
+from mew.load.workloads import Addressed, Checks, capabilities
 
 __all__ = ["measure"]
 

@@ -13,12 +13,9 @@ from rich.console import Console
 from bench.alone import NoFigure, alone, efforts, point, seats
 from bench.recorded import Point, Scaling
 from bench.server import ServerFailed
-from mew.load.addressed import Addressed
-from mew.load.checks import Checks, capabilities
-from mew.load.fan_out import FanOut
-from mew.load.joins import Joins
-from mew.load.measuring import Effort, Spread
-from mew.load.spaces import Spaces
+from mew.load.churn import Joins
+from mew.load.measurement import Effort, Spread
+from mew.load.workloads import Addressed, Checks, FanOut, Spaces, capabilities
 
 __all__ = ["measure"]
 

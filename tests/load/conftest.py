@@ -7,7 +7,7 @@ import pytest
 from tests.load.stage import serving
 
 from mew.gateway.server import Gateway
-from mew.load.place import Place
+from mew.load.connections import Place
 
 
 @pytest.fixture

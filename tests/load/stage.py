@@ -12,9 +12,9 @@ import yaml
 from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.gateway.websocket.frames import Message, Opcode, Reader, close_frame, text_frame
-from mew.load.checks import capabilities
-from mew.load.measuring import Effort
-from mew.load.place import Place, Seat
+from mew.load.connections import Place, Seat
+from mew.load.measurement import Effort
+from mew.load.workloads import capabilities
 
 __all__ = ["BRIEF", "Delivers", "asked_of", "roster", "seat", "serving", "wrong_gateway"]
 

@@ -6,13 +6,9 @@ import pytest
 from msgspec.structs import replace
 from tests.load.stage import BRIEF, Delivers, seat, serving, wrong_gateway
 
-from mew.load.checks import Checks
-from mew.load.fan_out import FanOut
-from mew.load.injection import Injection
-from mew.load.place import Place
-from mew.load.problems import LoadFailed, NotLetIn, RateLimited, Refused
-from mew.load.proposals import Proposals
-from mew.load.workloads import Workload, run
+from mew.load.connections import LoadFailed, NotLetIn, Place, RateLimited, Refused
+from mew.load.exchanges import Injection, Proposals
+from mew.load.workloads import Checks, FanOut, Workload, run
 
 IMPATIENT = replace(BRIEF, patience_s=0.1)
 FEW = {"envelopes_per_second": 1, "burst": 5}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mew.gateway.websocket.frames import Opcode, Reader, binary_frame, close_frame, ping, text_frame
 from mew.load import frames
-from mew.load.templates import FILLING, SLOT, Template, chat, envelope, numbered
+from mew.load.frames import FILLING, SLOT, Template, chat, envelope, numbered
 from mew.protocol.json import decode_json
 
 READ = 1 << 20

@@ -14,21 +14,11 @@ from tests.cli.commands.conform.test_conform import elsewhere
 from tests.load.stage import BRIEF, asked_of, roster, seat, serving
 
 from mew.load.__main__ import Order
-from mew.load.addressed import Addressed
-from mew.load.checks import Checks
-from mew.load.fan_out import FanOut
-from mew.load.idle import Idle
-from mew.load.injection import Injection
-from mew.load.joins import Joins
-from mew.load.measuring import Outcome
-from mew.load.opening import secure_context
-from mew.load.place import Place
-from mew.load.problems import LoadFailed
-from mew.load.proposals import Proposals
-from mew.load.spaces import Spaces
-from mew.load.storm import Storm
-from mew.load.streams import Streams
-from mew.load.workloads import Workload, run
+from mew.load.churn import Idle, Joins, Storm
+from mew.load.connections import LoadFailed, Place, secure_context
+from mew.load.exchanges import Injection, Proposals, Streams
+from mew.load.measurement import Outcome
+from mew.load.workloads import Addressed, Checks, FanOut, Spaces, Workload, run
 
 pytestmark = pytest.mark.slow
 

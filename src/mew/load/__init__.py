@@ -1,13 +1,12 @@
-"""A load for gateways that is never the bottleneck unnoticed, and what it measures. Knows the protocol and the wire.
+"""Load generator behind `mew bench`: it proves that every envelope arrived, and says when it was the bottleneck itself.
 
-- `frames`, `templates`  what is sent, made and masked beforehand; what comes, taken apart (PURE)
-- `place`                where a gateway is, and the requests that open its doors (PURE)
-- `opening`, `lines`     connections: until the welcome, and after it: those who count bytes, those who read and talk
-- `traffic`              envelopes in flight among groups of them, and the proof that each got exactly what was due
-- `machine`, `measuring` what it took: time, CPU of both sides, memory; who was the bottleneck
-- `fan_out`, `spaces`, `addressed`, `checks`, `proposals`, `streams`, `storm`, `idle`, `joins`, `injection`
-                         one workload each: a struct that says what to do, and a `run` that does it
-- `seating`              fills a space for them
-- `hosting`              participants for the time of a run, invited and removed
-- `workloads`            all of them;  `python -m mew.load` runs one, told by JSON on standard input
+It is part of the wheel because users measure their own gateway with `mew bench`; `bench/` adds comparisons with others.
+It knows the protocol and the wire, nothing of the gateway.
+
+- `frames`       PURE. frames and envelopes made and masked beforehand; a parser for what comes
+- `connections`  addresses, credentials, errors; connections until the welcome, and those that count, read or send
+- `measurement`  wall time, CPU of both sides, memory; who was the bottleneck
+- `traffic`      envelopes in flight among groups of connections, and the proof that each got exactly what was due
+- `workloads`, `exchanges`, `churn`  a struct for each workload that says what to do, and a `run_…` that does it
+- `invitations`  participants for the time of a run, invited and removed
 """

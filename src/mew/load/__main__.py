@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from .machine import allow_many_connections
-from .measuring import Effort, Outcome
-from .problems import LoadFailed
+from .connections import LoadFailed
+from .measurement import Effort, Outcome, allow_many_connections
 from .workloads import Workload, run
 
 __all__ = ["Order"]

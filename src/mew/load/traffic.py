@@ -9,10 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .lines import NOTHING_DUE, Counter, Phase, Talker
-from .measuring import Effort, Measured, Meter, envelopes_for, quantiles_ms
-from .opening import close_all
-from .problems import LoadFailed
+from .connections import NOTHING_DUE, Counter, LoadFailed, Phase, Talker, close_all
+from .measurement import Effort, Measured, Meter, envelopes_for, quantiles_ms
 
 __all__ = ["Group", "Traffic", "measured_rounds"]
 

@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 from mew.cli.commands.bench.plan import Asked, plan
 from mew.cli.commands.bench.report import as_json, show
 from mew.cli.main import app
-from mew.load.hosting import Host
-from mew.load.measuring import Measured, Outcome
-from mew.load.place import Place
+from mew.load.connections import Place
+from mew.load.invitations import Host
+from mew.load.measurement import Measured, Outcome
 from mew.protocol.capability import Capability, CapabilitySet
 
 BRIEFLY = ("--seconds", "0.1", "--yes")

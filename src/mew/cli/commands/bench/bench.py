@@ -17,11 +17,10 @@ from mew.cli.prompt import ask
 from mew.cli.render.round_progress import steps
 from mew.cli.render.text import is_terminal, note, say_json
 from mew.cli.session import Place, SaidNo, everyday
-from mew.load.hosting import Host, hosting
-from mew.load.machine import allow_many_connections, listener
-from mew.load.measuring import Effort, Outcome
-from mew.load.place import Place as Where
-from mew.load.problems import LoadFailed, NotLetIn, RateLimited
+from mew.load.connections import LoadFailed, NotLetIn, RateLimited
+from mew.load.connections import Place as Where
+from mew.load.invitations import Host, hosting
+from mew.load.measurement import Effort, Outcome, allow_many_connections, listener
 from mew.load.workloads import run
 from mew.protocol.visible import named, visible
 

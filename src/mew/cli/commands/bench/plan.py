@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from mew.load.addressed import Addressed
-from mew.load.checks import Checks, capabilities
-from mew.load.fan_out import FanOut
-from mew.load.hosting import Host
-from mew.load.idle import Idle
-from mew.load.injection import Injection
-from mew.load.joins import Joins
-from mew.load.place import Seat
-from mew.load.proposals import Proposals
-from mew.load.storm import Storm
-from mew.load.streams import Streams
-from mew.load.workloads import Workload
+from mew.load.churn import Idle, Joins, Storm
+from mew.load.connections import Seat
+from mew.load.exchanges import Injection, Proposals, Streams
+from mew.load.invitations import Host
+from mew.load.workloads import Addressed, Checks, FanOut, Workload, capabilities
 from mew.protocol.kinds import Kind
 
 __all__ = ["DEFAULT", "Asked", "Planned", "plan"]

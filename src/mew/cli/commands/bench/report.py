@@ -8,7 +8,7 @@ from rich.table import Column
 from rich.text import Text
 
 from mew.cli.render.table import console, put, table
-from mew.load.measuring import Bottleneck, Measured, Outcome, Spread
+from mew.load.measurement import Bottleneck, Measured, Outcome, Spread
 from mew.protocol.visible import visible
 
 __all__ = ["as_json", "show"]

@@ -10,14 +10,22 @@ from mew.protocol.envelope import PROTOCOL
 from mew.protocol.errors import InvalidCapability, ProtocolError, Refusal
 from mew.protocol.json import decode_json, encode_json
 
+from .connections import (
+    Listener,
+    LoadFailed,
+    Phase,
+    Place,
+    Refused,
+    Seat,
+    close_all,
+    enter,
+    fresh_run,
+    was_refused,
+)
 from .frames import text_frame
-from .lines import Listener, Phase
-from .opening import close_all, enter
-from .place import Place, Seat
-from .problems import LoadFailed, Refused, was_refused
-from .seating import fresh_run
 
 __all__ = ["Host", "hosting"]
+
 
 _ANSWER_S: Final = 10.0
 _NAMES_MAX: Final = 4_000

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from mew.load.machine import listener, memory_bytes, own_usage, usage
-from mew.load.measuring import (
+from mew.load.connections import Place, Seat
+from mew.load.measurement import (
     Bottleneck,
     Effort,
     Measured,
@@ -15,9 +15,12 @@ from mew.load.measuring import (
     Outcome,
     Spread,
     envelopes_for,
+    listener,
+    memory_bytes,
+    own_usage,
     quantiles_ms,
+    usage,
 )
-from mew.load.place import Place, Seat
 
 
 def measured(load_cpu_s: float, server_cpu_s: float | None, *, waited_s: float = 0.0) -> Measured:

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from tests.load.stage import roster, seat, serving
 
-from mew.load.checks import capabilities
-from mew.load.hosting import Host, hosting
-from mew.load.place import Place
-from mew.load.problems import LoadFailed, Refused
+from mew.load.connections import LoadFailed, Place, Refused
+from mew.load.invitations import Host, hosting
+from mew.load.workloads import capabilities
 
 
 async def guests(place: Place) -> set[str]:
