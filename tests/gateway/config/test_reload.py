@@ -52,9 +52,9 @@ async def test_a_bug_met_over_a_socket_stops_its_space(serve: Serve, kept: str) 
     room = node.rooms["demo"]
     socket = await served.ann.connect()
     room.space = Broken(room.space.state)
-    await socket.send_str('{"protocol": "mew/v0.4", "id": "e1", "from": "ann", "kind": "chat"}')
+    await socket.send_str('{"protocol": "mew/v0.4", "id": "not-delivered", "from": "ann", "kind": "chat"}')
     while (told := await socket.receive(timeout=5)).type is aiohttp.WSMsgType.TEXT:
-        assert "e1" not in told.data
+        assert "not-delivered" not in told.data
     assert (told.type, told.data) == (aiohttp.WSMsgType.CLOSE, CloseCode.UNAVAILABLE)
     assert node.failed.keys() == {"demo"}
 
