@@ -34,7 +34,7 @@ from mew.journal.files.locator import INDEX_FILE, open_index
 from mew.journal.port import JournalUnavailable, RetentionPolicy
 from mew.journal.reader import Dropped, JournalReader, spaces_in_journal
 from mew.journal.record import Link, Row, break_at, first_link, head_of
-from mew.journal.recovery.wal_check import WalStatus
+from mew.journal.recovery.wal import WalStatus
 from mew.journal.retention import Retention
 from mew.space import Entry
 from mew.space.state import SpaceState

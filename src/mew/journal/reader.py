@@ -16,7 +16,7 @@ from .files.locator import Locator
 from .files.snapshots import Snapshots
 from .port import JournalUnavailable
 from .record import Link, Record, Row, first_link, head_of, unpack
-from .recovery.wal_check import WalStatus, wal_status
+from .recovery.wal import WalStatus, wal_status
 
 __all__ = ["Dropped", "JournalReader", "record_of", "spaces_in_journal"]
 

@@ -35,7 +35,7 @@ from mew.space import (
     TimePassed,
     Violated,
 )
-from mew.space.stored import Reader, to_json
+from mew.space.entries import Reader, to_json
 
 from .port import Delivered
 

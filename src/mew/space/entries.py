@@ -1,14 +1,15 @@
 """What the log of a space holds. What is random or timed was settled before, and is written here."""
 
 from datetime import datetime
-from typing import Final, Literal, NewType, TypeAlias
+from typing import Any, Final, Literal, NewType, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.envelopes import Envelopes
-from mew.protocol.errors import Refusal
+from mew.protocol.errors import InvalidCapability, Refusal
 
 __all__ = [
     "NEVER_JUDGED",
@@ -19,11 +20,13 @@ __all__ = [
     "Identified",
     "Joined",
     "Left",
+    "Reader",
     "Rules",
     "Sent",
     "Submission",
     "TimePassed",
     "Violated",
+    "to_json",
 ]
 
 ConnectionId = NewType("ConnectionId", str)
@@ -136,3 +139,37 @@ class Entry(Struct, frozen=True, gc=False):
     def last(self) -> int:
         """The number of its last envelope."""
         return self.seq + self.size - 1
+
+
+def _capability_out(value: Any) -> Any:
+    assert isinstance(value, Capability), f"what is stored cannot hold {type(value)}"
+    return value.source
+
+
+def _capability_in(kind: type, value: Any) -> Any:
+    assert kind is Capability, f"what is stored cannot hold {kind}"
+    try:
+        return Capability.parse(value)
+    except InvalidCapability as error:
+        raise ValueError(str(error)) from error
+
+
+to_json = msgspec.json.Encoder(enc_hook=_capability_out).encode
+
+
+class Reader:
+    """Reads one type, or one of a union."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decoder = msgspec.json.Decoder(kind, dec_hook=_capability_in)
+
+    def read(self, written: bytes) -> Any:
+        """What was written.
+
+        Raises:
+            ValueError: these bytes are not of that type.
+        """
+        try:
+            return self._decoder.decode(written)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(str(error)) from error

@@ -13,8 +13,7 @@ from mew.protocol.capability import Capability, CapabilitySet
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.json import encode_json
 
-from .entries import ConnectionId, Entry, Rules
-from .stored import Reader, to_json
+from .entries import ConnectionId, Entry, Reader, Rules, to_json
 
 __all__ = [
     "GATEWAY_ID_PREFIX",

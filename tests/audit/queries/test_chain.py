@@ -8,9 +8,8 @@ import pytest
 from tests.audit.kept import as_indexed, drop_until, index_with, opened, put_facts
 from tests.audit.office import OFFICE, Office, call, office
 
-from mew.audit.queries.chain import Chain, Node, chain_of, told
-from mew.audit.queries.execution import Verdict
-from mew.audit.record.envelopes import KeptEnvelopes
+from mew.audit.queries.chain import Chain, KeptEnvelopes, Node, chain_of, told
+from mew.audit.queries.proposals import Verdict
 from mew.audit.record.facts import Fact
 from mew.audit.record.index import Index
 from mew.journal.reader import JournalReader

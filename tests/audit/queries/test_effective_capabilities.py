@@ -10,10 +10,9 @@ from tests.audit.kept import as_indexed, drop_until, opened, save_snapshot
 from tests.audit.office import OFFICE, Office, office
 from tests.space.table import EPOCH, START, capabilities, envelope_of
 
-from mew.audit.queries.effective_capabilities import Held, Origin, Step, holders
+from mew.audit.queries.effective_capabilities import Held, Origin, Step, holders, standing_at
 from mew.audit.queries.grant_history import End, Given, grants_given
 from mew.audit.queries.search import facts_of_grants
-from mew.audit.queries.state_at import standing_at
 from mew.audit.record.facts import Fact
 from mew.audit.record.index import Index
 from mew.journal.files.database import Damaged

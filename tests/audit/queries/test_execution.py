@@ -2,8 +2,7 @@
 
 import pytest
 
-from mew.audit.queries.execution import Verdict, executed
-from mew.audit.queries.proposals import is_as_proposed
+from mew.audit.queries.proposals import Verdict, executed, is_as_proposed
 from mew.audit.record.digest import digest_of
 from mew.audit.record.facts import Fact
 

@@ -9,8 +9,16 @@ import pytest
 from tests.audit.kept import as_indexed, index_with
 from tests.audit.office import OFFICE, office
 
-from mew.audit.queries.search import Filters, Outcome, find, first_since, last_before, listed, refusals
-from mew.audit.queries.violations import attempts
+from mew.audit.queries.search import (
+    Filters,
+    Outcome,
+    attempts,
+    find,
+    first_since,
+    last_before,
+    listed,
+    refusals,
+)
 from mew.audit.record.facts import Fact
 from mew.audit.record.index import Index
 from mew.protocol.envelope import GATEWAY

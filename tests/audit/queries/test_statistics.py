@@ -13,9 +13,8 @@ from tests.audit.kept import as_indexed
 from tests.audit.office import OFFICE, office
 from tests.proposals.test_vectors import VECTORS
 
-from mew.audit.queries.figures import statistics_of
 from mew.audit.queries.proposals import Step, records_of, steps_of
-from mew.audit.queries.statistics import OfGrants, OfProposals, of_proposals, percentile
+from mew.audit.queries.statistics import OfGrants, OfProposals, of_proposals, percentile, statistics_of
 from mew.audit.record.facts import Fact
 from mew.audit.record.subjects import subject
 from mew.journal.record import microseconds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mew.audit.record.calls import called
+from mew.audit.record.subjects import called
 
 
 @pytest.mark.parametrize(

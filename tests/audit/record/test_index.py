@@ -32,12 +32,10 @@ from tests.space.table import capabilities, envelope_of
 from tests.space.test_properties import AnyHistory
 
 from mew.audit.queries.chain import chain_of, told
-from mew.audit.queries.execution import Verdict
-from mew.audit.queries.figures import statistics_of
-from mew.audit.queries.proposals import records_of
+from mew.audit.queries.effective_capabilities import standing_at
+from mew.audit.queries.proposals import Verdict, records_of
 from mew.audit.queries.search import Filters, facts_of_grants, find, listed, proposal_facts, refusals
-from mew.audit.queries.state_at import standing_at
-from mew.audit.queries.statistics import of_proposals
+from mew.audit.queries.statistics import of_proposals, statistics_of
 from mew.audit.record.facts import Fact, facts_of
 from mew.audit.record.index import Index, catch_up
 from mew.journal.files.locator import INDEX_FILE, Locator

@@ -11,14 +11,11 @@ from tests.audit.kept import as_indexed
 from tests.audit.office import OFFICE, office
 from tests.space.table import START
 
-from mew.audit.queries.chain import chain_of, told
-from mew.audit.queries.effective_capabilities import Held, Holder, Origin, Step, holders
-from mew.audit.queries.figures import statistics_of
+from mew.audit.queries.chain import KeptEnvelopes, chain_of, told
+from mew.audit.queries.effective_capabilities import Held, Holder, Origin, Step, holders, standing_at
 from mew.audit.queries.grant_history import grants_given
-from mew.audit.queries.search import Filters, facts_of_grants, listed, refusals
-from mew.audit.queries.state_at import standing_at
-from mew.audit.queries.violations import attempts
-from mew.audit.record.envelopes import KeptEnvelopes
+from mew.audit.queries.search import Filters, attempts, facts_of_grants, listed, refusals
+from mew.audit.queries.statistics import statistics_of
 from mew.audit.record.facts import Fact
 from mew.cli.commands.audit.chain import show_chain
 from mew.cli.commands.audit.facts import show_attempts, show_candidates, show_facts, show_refusals

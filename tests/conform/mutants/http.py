@@ -9,7 +9,7 @@ import pytest
 from mew.gateway.auth.guard import Admission, Guard
 from mew.gateway.http import api as http
 from mew.gateway.http import schemas as shapes
-from mew.gateway.room.partial import Completed, complete
+from mew.gateway.room.admission import Completed, complete
 from mew.gateway.room.room import Room
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from mew.protocol.capability.capability_set import CapabilitySet
 from mew.protocol.capability.clause import Clause
 from mew.protocol.capability.glob import Glob
-from mew.protocol.capability.held import CapabilitySet
 from mew.protocol.capability.pattern import Anything, Exact, Fields, Regex, Scalar
 
 from .breaks import Break, Mutant, of, replaced, wrapping

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from tests.gateway.served import Answer, Caller, Serve, Served
 
 from mew.gateway.auth.authenticator import Claims, Identity, TokenSource
-from mew.gateway.auth.links import Links
+from mew.gateway.auth.sessions import Links
 from mew.protocol.envelope import ParticipantId
 
 ANN, BOT = ParticipantId("ann"), ParticipantId("bot")

@@ -10,8 +10,7 @@ import pytest
 from tests.gateway.auth.test_links import ANN, BOT, Clock, code_of, is_problem, redeem
 from tests.gateway.served import SPACE_YAML, Caller, Serve, Served
 
-from mew.gateway.auth.links import Link
-from mew.gateway.auth.sessions import Session, Sessions
+from mew.gateway.auth.sessions import Link, Session, Sessions
 from mew.gateway.auth.tokens import hash_token
 from mew.protocol.envelope import ParticipantId
 

@@ -11,7 +11,7 @@ from tests.proposals.test_vectors import VECTORS, told_fulfilment, told_rejectio
 
 from mew.gateway.history.cursor import Cursor
 from mew.gateway.history.query import PAGE_BYTES_MAX, DeliveredEnvelope
-from mew.gateway.http.proposals import ListedProposal, ProposalList, proposals
+from mew.gateway.http.listings import ListedProposal, ProposalList, proposals
 from mew.proposals.book import ProposalBook
 from mew.proposals.record import ProposalStatus
 from mew.protocol.codec import decode, encode

@@ -29,9 +29,8 @@ from tests.journal.journals import (
 
 from mew.audit.proof.verify import verify_journal
 from mew.journal.files.database import FILE
-from mew.journal.files.high_water import MARKS_FILE, high_water_mark
+from mew.journal.files.high_water import LOSSES_FILE, MARKS_FILE, high_water_mark, read_losses
 from mew.journal.port import JournalUnavailable, Loss, RetentionPolicy
-from mew.journal.recovery.losses import LOSSES_FILE, read_losses
 from mew.journal.retention import Retention
 
 WAL = f"{FILE}-wal"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from mew.journal.files.database import FILE, Database, Durability
-from mew.journal.recovery.wal import has_lost_commits
-from mew.journal.recovery.wal_check import WalStatus, wal_status
+from mew.journal.recovery.wal import WalStatus, has_lost_commits, wal_status
 
 TRANSACTIONS = 6
 FRAME = 24 + 4096

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from mew.audit.record.calls import called
 from mew.audit.record.facts import REFUSED_LATE
+from mew.audit.record.subjects import called
 from mew.journal.record import Head, Link, Row, microseconds, moment, put_together, take_apart
 
 from .checkpoints import Checkpoint

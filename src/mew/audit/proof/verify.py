@@ -10,12 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from mew.journal.files.database import FILE as JOURNAL
 from mew.journal.files.database import Damaged, Database
 from mew.journal.files.folder import space_folder
-from mew.journal.files.high_water import MARKS_FILE, high_water_mark
+from mew.journal.files.high_water import MARKS_FILE, high_water_mark, read_losses
 from mew.journal.files.snapshots import Snapshots
 from mew.journal.port import JournalUnavailable
 from mew.journal.record import Break, Row, first_link
-from mew.journal.recovery.losses import read_losses
-from mew.journal.recovery.wal_check import WalStatus, wal_status
+from mew.journal.recovery.wal import WalStatus, wal_status
 
 from .checkpoints import FILE, read_all
 from .cross_checks import Claim, Following, Witnesses, claim_of, point_in

@@ -1,7 +1,7 @@
-"""PURE. What led to an envelope and what came of it, as a tree: proposal, decision, request, response.
+"""The tree of what led to an envelope and what came of it: proposal, decision, request, response.
 
-Who names whom is the participants' to say. So a cause counts only if it came before what names it, which leaves no
-circles; every fact is shown once; and how far one looks, up, down and sideways, is bounded.
+Participants choose which envelopes they name as causes. A cause therefore counts only if it is older than the envelope
+that names it, which rules out cycles; every fact appears once, and depth and breadth are bounded.
 """
 
 from collections import deque
@@ -11,13 +11,17 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 from mew.audit.record.facts import Fact, FactKey
+from mew.journal.files.database import Damaged
+from mew.journal.reader import JournalReader
+from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
+from mew.space import Sent
 
-from .execution import Execution, executed
+from .proposals import Execution, executed
 
-__all__ = ["Chain", "Node", "chain_of", "told"]
+__all__ = ["Chain", "KeptEnvelopes", "Node", "chain_of", "told"]
 
 _NODES_MAX: Final = 500
 _NAMING_MAX: Final = 100
@@ -214,3 +218,39 @@ def _odd(fact: Fact, above: Fact) -> list[str]:
 
 def _some(ids: Sequence[str]) -> str:
     return f"{len(ids):,} envelope{'s' if len(ids) > 1 else ''}"
+
+
+_BYTES_MAX: Final = 32 << 20
+
+
+class KeptEnvelopes:
+    """What facts are of, up to so many bytes in all."""
+
+    def __init__(self, journal: JournalReader, bytes_max: int = _BYTES_MAX) -> None:
+        self._journal = journal
+        self._left = bytes_max
+
+    def envelope(self, fact: Fact) -> Envelope | None:
+        """What a fact is of; None: it is not kept, cannot be read, was refused, or there was too much before it.
+
+        Raises:
+            JournalUnavailable: the system says no.
+        """
+        if fact.refusal or self._left <= 0:
+            return None
+        try:
+            raw = self._raw(fact)
+            self._left -= len(raw)
+            envelope = decode(raw)
+        except (Damaged, ProtocolError):
+            return None
+        return envelope if envelope.id == fact.id else None
+
+    def _raw(self, fact: Fact) -> bytes:
+        record = self._journal.record(fact.seq)
+        if record is None:
+            return b""
+        event = record.entry.event
+        if fact.n:
+            return record.made[fact.n - 1] if fact.n <= len(record.made) else b""
+        return event.envelopes.raws[fact.seq - record.entry.seq] if isinstance(event, Sent) else b""

@@ -1,4 +1,4 @@
-"""PURE. Who holds what, from whom, and through which chain up to whoever held it of itself."""
+"""Effective capabilities: who held what at a given time, from whom, and through which chain of grants."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -7,12 +7,18 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from mew.audit.record.index import Index
+from mew.journal.files.database import Damaged
+from mew.journal.reader import JournalReader
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import EnvelopeId, ParticipantId
+from mew.space import Entry, Event, Refuse, Sent, Space, TimePassed
 from mew.space.holdings import base, is_known
 from mew.space.state import Granted, SpaceState
 
-__all__ = ["Held", "Holder", "Origin", "Step", "holders"]
+from .search import facts_of_grants, last_before
+
+__all__ = ["Held", "Holder", "Origin", "Step", "holders", "standing_at"]
 
 _STEPS_MAX: Final = 64
 
@@ -122,3 +128,45 @@ def _chain(state: SpaceState, granted: Granted) -> Iterator[Step]:
 def _first(state: SpaceState, via: Sequence[EnvelopeId]) -> EnvelopeId | None:
     """One that is still in force, if there is one."""
     return next((one for one in via if one in state.grants), via[0] if via else None)
+
+
+_NOBODY_WAITS: Final = ("paused", "shut_down")  # what was accepted was accepted, whoever was to be silent
+
+
+def standing_at(journal: JournalReader, index: Index, at: datetime) -> SpaceState:
+    """The state at this time: what everyone held and had granted, who was invited and who kicked.
+
+    Who was connected, paused or streaming is not in it: of a million entries only those are gone through that say who
+    may do what.
+
+    Raises:
+        JournalUnavailable: the system says no, or what came before is gone and there is no snapshot.
+        Damaged: an entry cannot be read, or is not what the index says.
+    """
+    last = last_before(index, at)
+    state = journal.state_before(last + 1)
+    for name in _NOBODY_WAITS:
+        getattr(state, name).clear()
+    space = Space(state)
+    for seq in dict.fromkeys(fact.seq for fact in facts_of_grants(index, state.seq, last) if not fact.n):
+        record = journal.record(seq)
+        if record is None:
+            raise Damaged(f"entry {seq} is missing")
+        entry = record.entry
+        _apply(space, Entry(seq, entry.at, _alone(entry.event, seq - entry.seq)))
+    _apply(space, Entry(max(last, state.seq) + 1, at, TimePassed()))  # what has expired by then
+    return state
+
+
+def _apply(space: Space, entry: Entry) -> None:
+    space.state.seq = entry.seq - 1
+    if any(isinstance(decision, Refuse) for decision in space.apply(entry)):
+        raise Damaged(f"entry {entry.seq} was accepted, and would not be now")
+
+
+def _alone(event: Event, place: int) -> Event:
+    """One envelope of a batch, as if without a connection: those of the time are not known. Its id was new then."""
+    if isinstance(event, Sent):
+        one = event.envelopes.part(place, place + 1)
+        return Sent(one, (None,), lenient=True, token_hash=event.token_hash)
+    return event

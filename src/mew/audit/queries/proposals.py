@@ -1,18 +1,20 @@
-"""PURE. What became of proposals, told from the facts of the record by the rules of `mew.proposals`.
+"""PURE. What became of proposals, reduced from the facts of the record by the rules of `mew.proposals`.
 
-Facts outlive the envelopes they tell of: whether a request is what was proposed is known by its digest alone.
+Facts outlive the envelopes they describe: whether a request matches its proposal is decided by digest alone.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from mew.audit.record.digest import AMBIGUOUS
 from mew.audit.record.facts import Fact, FactKey
 from mew.audit.record.subjects import NO_ANSWER, RPC_ERROR
 from mew.journal.record import moment
+from mew.proposals.differences import Difference, differences
 from mew.proposals.record import (
     ENTRY_BYTES,
     Fulfilment,
@@ -29,7 +31,16 @@ from mew.proposals.record import (
 )
 from mew.protocol.kinds import JsonRpcError, Kind
 
-__all__ = ["Step", "is_as_proposed", "record_of", "records_of", "steps_of"]
+__all__ = [
+    "Execution",
+    "Step",
+    "Verdict",
+    "executed",
+    "is_as_proposed",
+    "record_of",
+    "records_of",
+    "steps_of",
+]
 
 _NOTIFICATION: Final = "notifications/"
 
@@ -149,3 +160,42 @@ def _response(fact: Fact, at: datetime) -> Response:
 def _target(whom: Sequence[str]) -> Target:
     names = tuple(dict.fromkeys(whom))
     return names if len(names) > 1 else next(iter(names), None)
+
+
+class Verdict(StrEnum):
+    """What a request is beside the proposal it names."""
+
+    AS_PROPOSED = "as_proposed"
+    EDITED = "edited"
+    UNRELATED = "unrelated"
+
+
+class Execution(Struct, frozen=True):
+    """`changes`: from what was proposed to what was sent, where both are still kept; None: they are not."""
+
+    verdict: Verdict
+    changes: tuple[Difference, ...] | None
+
+
+def executed(proposal: Fact, request: Fact, payloads: tuple[Any, Any] | None) -> Execution:
+    """Compare a request with the proposal it names; with the payloads of both, where they are kept."""
+    if is_as_proposed(proposal, request):
+        return Execution(Verdict.AS_PROPOSED, ())
+    record = record_of(proposal)
+    fulfils = record is not None and record.is_fulfilled_by(request.whom, request.about, {})
+    verdict = Verdict.EDITED if fulfils else Verdict.UNRELATED
+    if payloads is None:
+        return Execution(verdict, None)
+    changes = differences(*map(_compared, payloads))
+    if proposal.whom and set(proposal.whom) != set(request.whom):
+        changes = (Difference("$.target", _one_or_many(proposal.whom), _one_or_many(request.whom)), *changes)
+    return Execution(verdict, changes)
+
+
+def _compared(payload: Any) -> dict[str, Any]:
+    asked = payload if isinstance(payload, dict) else {}
+    return {"method": asked.get("method"), "params": asked.get("params", {})}
+
+
+def _one_or_many(whom: Sequence[str]) -> Any:
+    return whom[0] if len(whom) == 1 else list(whom)

@@ -5,6 +5,7 @@ the planner: with an index in another order all that fits would be looked up and
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
@@ -22,9 +23,11 @@ from .proposals import Step, records_of, steps_of
 
 __all__ = [
     "PART_CHARS_MIN",
+    "Attempt",
     "Filters",
     "Outcome",
     "Refusals",
+    "attempts",
     "facts_about",
     "facts_of_grants",
     "find",
@@ -298,3 +301,30 @@ def _glob(pattern: str | None) -> str | None:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The same, tried so many times without anything else of that participant's being refused in between."""
+
+    first: Fact
+    last: Fact
+    times: int = 1
+
+
+def attempts(refused: Iterable[Fact]) -> list[Attempt]:
+    """What these come to, by when each was tried last; they come in order."""
+    found: list[Attempt] = []
+    latest: dict[str, Attempt] = {}
+    for fact in refused:
+        attempt = latest.get(fact.who)
+        if attempt is not None and _tried(attempt.last) == _tried(fact):
+            attempt.last, attempt.times = fact, attempt.times + 1
+        else:
+            latest[fact.who] = attempt = Attempt(fact, fact)
+            found.append(attempt)
+    return sorted(found, key=lambda attempt: (attempt.last.seq, attempt.last.n))
+
+
+def _tried(fact: Fact) -> tuple[str, ...]:
+    return fact.kind, fact.about, fact.refusal

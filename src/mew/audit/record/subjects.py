@@ -9,17 +9,16 @@ from msgspec import Meta, Raw, Struct
 
 from mew.journal.record import microseconds
 from mew.protocol import kinds
-from mew.protocol.capability import in_short
+from mew.protocol.capability import in_short, named_by
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import NOT_JSON
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, literal
 from mew.space import Space
 
-from .calls import called
 from .digest import AMBIGUOUS, digest_of
 
-__all__ = ["NO_ANSWER", "RPC_ERROR", "Subject", "subject"]
+__all__ = ["NO_ANSWER", "RPC_ERROR", "Call", "Subject", "called", "subject"]
 
 RPC_ERROR: Final = "error "
 """How the note of a response begins that is a JSON-RPC error."""
@@ -226,3 +225,33 @@ _READERS: Final[dict[str, Callable[[Envelope], Subject]]] = {
     Kind.STREAM_TRANSFER: _handed_over,
     Kind.STREAM_TRANSFERRED: _handed_over,
 }
+
+
+class Call(NamedTuple):
+    """`name`: of the tool or prompt, or the URI of the resource; empty where the method has none."""
+
+    method: str
+    name: str = ""
+
+
+class _Asked(Struct, gc=False):
+    method: str
+    params: Raw = Raw(b"{}")
+
+
+_calls: Final = msgspec.json.Decoder(_Asked)
+_fields: Final = msgspec.json.Decoder(dict[str, Raw])
+_strings: Final = msgspec.json.Decoder(str)
+
+
+def called(payload: bytes) -> Call:
+    """What a payload calls; empty where it says none."""
+    method = ""
+    try:
+        asked = _calls.decode(payload)
+        method = asked.method
+        field = named_by(method)
+        named = None if field is None else _fields.decode(asked.params).get(field)
+        return Call(method) if named is None else Call(method, _strings.decode(named))
+    except NOT_JSON:
+        return Call(method)

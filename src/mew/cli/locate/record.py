@@ -13,7 +13,7 @@ from mew.journal.files.database import Damaged
 from mew.journal.files.locator import open_index
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import JournalReader
-from mew.journal.recovery.wal_check import WalStatus
+from mew.journal.recovery.wal import WalStatus
 from mew.protocol.visible import visible
 
 from .journal import Failed, damage, find_journal

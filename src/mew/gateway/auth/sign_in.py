@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from aiohttp import web
 
 from .guard import Admission, Denied, Guard
-from .links import Link, Links
-from .sessions import Session
+from .sessions import Link, Links, Session
 from .tokens import hash_token
 
 __all__ = ["SignIn"]

@@ -20,7 +20,7 @@ from mew.gateway.history.archive import ArchiveBusy
 from mew.gateway.history.journal_query import TookTooLong
 from mew.gateway.history.query import HistoryPage, HistoryQuery
 from mew.gateway.node import Node
-from mew.gateway.room.partial import complete
+from mew.gateway.room.admission import complete
 from mew.gateway.room.rate_limit import RateLimiter, RateLimiters
 from mew.gateway.room.room import Room
 from mew.page.serving import BuiltPage, wants_page
@@ -33,11 +33,10 @@ from mew.space import Refused
 
 from . import routes
 from . import schemas as shapes
+from .listings import proposals, roster
 from .metrics import Metrics
 from .openapi import Route, document
-from .participants import roster
 from .problems import HEADERS, problem, problems, refusal
-from .proposals import proposals
 from .responses import Answers
 
 __all__ = ["HttpDoor", "problems"]

@@ -14,8 +14,7 @@ from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import InvalidCapability
 
-from .participants import ParticipantShown
-from .proposals import ListedProposal
+from .listings import ListedProposal, ParticipantShown
 
 __all__ = [
     "EnvelopesPage",

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from mew.gateway.room.partial import fill
+from mew.gateway.room.admission import fill
 from mew.protocol.codec import fields_in, repeats_a_field
 from mew.protocol.envelope import PROTOCOL, ParticipantId, is_reserved_id
 from mew.protocol.errors import ProtocolError, Refusal

@@ -16,12 +16,24 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
+import msgspec
+
 from mew.journal.errors import translated
+from mew.journal.files.folder import space_folder
+from mew.journal.port import Loss
 from mew.journal.record import Link, first_link
 
 from .database import Columns
 
-__all__ = ["MARKS_FILE", "HighWaterMark", "HighWaterMarks", "high_water_mark"]
+__all__ = [
+    "LOSSES_FILE",
+    "MARKS_FILE",
+    "HighWaterMark",
+    "HighWaterMarks",
+    "high_water_mark",
+    "read_losses",
+    "record_loss",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -168,3 +180,41 @@ def _is_damaged(content: bytes | bytearray, at: int) -> bool:
     (checksum,) = _CHECKSUM.unpack_from(content, at + _CHECKED_BYTES)
     is_unused = not any(content[at + _KEY_BYTES : at + _SLOT_BYTES])
     return not is_unused and bool(checksum != crc32(content[at : at + _CHECKED_BYTES]))
+
+
+LOSSES_FILE: Final = "losses.jsonl"
+
+
+def read_losses(folder: Path, space: str, begin: int = 0) -> tuple[Loss, ...]:
+    """Return the losses of a space in what is kept after entry `begin`, the oldest first.
+
+    Raises:
+        JournalUnavailable: the file is there and cannot be read.
+    """
+    path = space_folder(folder, space) / LOSSES_FILE
+    with translated(path):
+        lines = path.read_bytes().splitlines() if path.exists() else []
+    found: list[Loss] = []
+    for line in lines:
+        try:
+            found.append(_decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue  # a crash cut it off: the loss was noticed and written again
+    return tuple(loss for loss in found if loss.after >= begin)
+
+
+def record_loss(folder: Path, space: str, loss: Loss) -> None:
+    """Append a loss to those of a space; it survives a power cut.
+
+    Raises:
+        JournalUnavailable: it may or may not have been written.
+    """
+    path = space_folder(folder, space) / LOSSES_FILE
+    with translated(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "ab", buffering=0) as file:
+            file.write(b"\n" + msgspec.json.encode(loss) + b"\n")  # also behind a line that was cut off
+            os.fsync(file.fileno())
+
+
+_decoder: Final = msgspec.json.Decoder(Loss)

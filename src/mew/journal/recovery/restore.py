@@ -17,14 +17,13 @@ from typing import Final
 from mew.journal.errors import damaged, unavailable
 from mew.journal.files.database import FILE, Damaged, Database, Durability, SpaceRow, checkpoint
 from mew.journal.files.folder import free_name, keep_aside, set_aside, space_folder, spaces_in
-from mew.journal.files.high_water import HighWaterMark, HighWaterMarks
+from mew.journal.files.high_water import HighWaterMark, HighWaterMarks, read_losses, record_loss
 from mew.journal.files.locator import INDEX_FILE, Locator, Place, set_aside_if_damaged
 from mew.journal.files.snapshots import Snapshot, Snapshots
 from mew.journal.port import Delivered, JournalUnavailable, Loss
 from mew.journal.record import Link, Record, Row, break_at, first_link, moment, unpack
 from mew.space import Entry
 
-from .losses import read_losses, record_loss
 from .salvage import salvage
 from .wal import has_lost_commits
 

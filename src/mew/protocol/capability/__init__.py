@@ -29,12 +29,11 @@ What the patterns mean where design §4 leaves room:
 """
 
 from .capability import Capability
+from .capability_set import CapabilitySet
 from .containment import Effort
-from .held import CapabilitySet
-from .paths import PathWork
-from .shorthand import in_short, named_by, short_form
+from .json_path import PathWork
+from .syntax import engines, in_short, named_by, short_form
 from .values import JSON, AmbiguousPayload, Repeated
-from .written import engines
 
 __all__ = [
     "JSON",

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 from mew.protocol.errors import InvalidCapability
 
-from .clause import Clause
+from .clause import Clause, Scope
 from .containment import Effort, proven
-from .paths import PathWork
-from .scope import Scope
+from .json_path import PathWork
+from .syntax import BYTES_MAX, written_bytes
 from .values import JSON, AmbiguousPayload, frozen
-from .written import BYTES_MAX, written_bytes
 
 __all__ = ["Capability"]
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import TypeVar
 
-from .automata import includes, overlap
-from .glob import ANY_RUN, Glob, Token
+from .glob import ANY_RUN, Glob, Token, includes, overlap
 from .pattern import AnyOf, Anything, Exact, Fields, Not, Pattern, Regex, Scalar
 from .values import canonical
 

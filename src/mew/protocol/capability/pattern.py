@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from .glob import Glob
-from .paths import Path
+from .json_path import Path
 from .values import JSON, AmbiguousPayload, Repeated, canonical, has_parent_segment
 
 __all__ = [

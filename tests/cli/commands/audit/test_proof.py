@@ -19,8 +19,8 @@ from mew.audit.proof.keys import load_private
 from mew.cli.main import app
 from mew.journal.files.database import FILE as JOURNAL
 from mew.journal.files.folder import space_folder
+from mew.journal.files.high_water import LOSSES_FILE, record_loss
 from mew.journal.port import Loss
-from mew.journal.recovery.losses import LOSSES_FILE, record_loss
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules
 

@@ -10,8 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from mew.audit.queries.chain import Chain, Node
-from mew.audit.queries.execution import Execution, Verdict
-from mew.audit.queries.proposals import Step
+from mew.audit.queries.proposals import Execution, Step, Verdict
 from mew.audit.record.facts import FactKey
 from mew.cli.render.table import about, fact_json, lasting, names, outcome, put, short_id, verb, who_did
 from mew.proposals.differences import DIFFERENCES_MAX, Difference

@@ -9,8 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from mew.audit.queries.proposals import Step
-from mew.audit.queries.search import Refusals
-from mew.audit.queries.violations import Attempt
+from mew.audit.queries.search import Attempt, Refusals
 from mew.audit.record.facts import Fact, FactKey
 from mew.cli.render.table import (
     about,

@@ -9,15 +9,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from mew.audit.queries.chain import chain_of
+from mew.audit.queries.chain import KeptEnvelopes, chain_of
 from mew.audit.queries.chain import told as in_full
-from mew.audit.queries.effective_capabilities import holders
-from mew.audit.queries.figures import statistics_of
+from mew.audit.queries.effective_capabilities import holders, standing_at
 from mew.audit.queries.grant_history import grants_given
 from mew.audit.queries.search import (
     PART_CHARS_MIN,
     Filters,
     Outcome,
+    attempts,
     facts_of_grants,
     find,
     last_before,
@@ -25,9 +25,7 @@ from mew.audit.queries.search import (
     proposal_steps,
     refusals,
 )
-from mew.audit.queries.state_at import standing_at
-from mew.audit.queries.violations import attempts
-from mew.audit.record.envelopes import KeptEnvelopes
+from mew.audit.queries.statistics import statistics_of
 from mew.audit.record.facts import Fact
 from mew.cli.errors import told
 from mew.cli.locate.journal import Config, Failed, Journal, SpaceName

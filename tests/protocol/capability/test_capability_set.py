@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mew.protocol.capability import AmbiguousPayload, Capability, CapabilitySet, PathWork, Repeated
-from mew.protocol.capability.paths import VISITS_MAX
+from mew.protocol.capability.json_path import VISITS_MAX
 from mew.protocol.json import encode_json
 from mew.protocol.payload import Payload
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .capability import Capability
+from .clause import Rule, Scope
 from .containment import Effort, Proof, proven
-from .paths import PathWork
+from .json_path import PathWork
 from .pattern import Exact, Fields, Pattern
-from .scope import Rule, Scope
 from .values import JSON, AmbiguousPayload, Repeated
 
 __all__ = ["CapabilitySet"]

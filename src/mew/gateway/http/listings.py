@@ -1,12 +1,9 @@
-"""PURE. The proposals in the history of a space, as the HTTP API lists them.
-
-The gateway keeps no state about proposals: `mew.proposals` works out what became of each when somebody asks.
-"""
+"""PURE. Participants and proposals of a space, as the HTTP API lists them."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import dropwhile
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw, Struct
 
@@ -21,10 +18,62 @@ from mew.proposals.record import (
     names_in,
 )
 from mew.protocol.codec import fields_in, repeats_a_field
+from mew.protocol.envelope import ParticipantId
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
+from mew.space import Space
 
-__all__ = ["ListedProposal", "ProposalList", "proposals"]
+__all__ = ["ListedProposal", "ParticipantShown", "PauseShown", "ProposalList", "proposals", "roster"]
+
+
+class PauseShown(Struct, frozen=True):
+    """`until` null: until somebody resumes."""
+
+    by: str
+    envelope_id: str
+    until: datetime | None
+
+
+class ParticipantShown(Struct, frozen=True):
+    """`streams`: the ids of those it owns."""
+
+    id: str
+    connected: bool
+    connections: int
+    capabilities: list[dict[str, Any]]
+    paused: PauseShown | None
+    shut_down: bool
+    streams: list[str]
+
+
+def roster(space: Space, at: datetime) -> list[ParticipantShown]:
+    """Those connected first, in the order they came; then those absent, as configured or invited."""
+    state = space.state
+    absent = (*state.rules.profiles, *state.invited, *state.identities)
+    everyone = dict.fromkeys((*state.members, *(who for who in absent if space.is_known(who))))
+    return [_shown(space, who, at) for who in everyone]
+
+
+def _shown(space: Space, who: ParticipantId, at: datetime) -> ParticipantShown:
+    state = space.state
+    connections = state.members.get(who, 0)
+    return ParticipantShown(
+        id=who,
+        connected=connections > 0,
+        connections=connections,
+        capabilities=[capability.source for capability in space.held(who)],
+        paused=_pause(space, who, at),
+        shut_down=who in state.shut_down,
+        streams=[stream.id for stream in state.streams.values() if stream.owner == who],
+    )
+
+
+def _pause(space: Space, who: ParticipantId, at: datetime) -> PauseShown | None:
+    pause = space.state.paused.get(who)
+    if pause is None or (pause.until is not None and pause.until <= at):
+        return None
+    return PauseShown(pause.by, pause.envelope_id, pause.until)
+
 
 _RECORDS_MAX: Final = 10_000
 _BYTES_MAX: Final = 128 << 20
