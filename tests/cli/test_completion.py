@@ -78,7 +78,7 @@ def test_a_command_is_said_with_what_it_does() -> None:
     ("words", "typed", "offered"),
     [
         (["audit"], "ver", ["verify"]),
-        (["token"], "", ["show", "new"]),
+        (["token"], "", ["show", "new", "seal"]),
         (["approve"], "--ed", ["--edit"]),
         (["approve", "--edit"], "--ed", []),
         (["approve", "--set", "a=b"], "--se", ["--set"]),

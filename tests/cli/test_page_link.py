@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import webbrowser
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -83,13 +82,13 @@ async def test_the_command_prints_the_link_and_nothing_else(gateway: Gateway) ->
 
 
 async def test_the_command_opens_a_browser_if_asked(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: not opened.append(url))  # type: ignore[func-returns-value]  # True
+    opened = tmp_path / "opened"
+    monkeypatch.setenv("BROWSER", f"sh -c 'echo $0 > {opened}' %s")
     result = await typed(gateway, "t-bob", "--open")
-    assert opened == [result.stdout.strip()]
-    monkeypatch.setattr(webbrowser, "open", lambda url: False)
+    assert opened.read_text().strip() == result.stdout.strip()
+    monkeypatch.setenv("BROWSER", "false")
     result = await typed(gateway, "t-bob", "--open")
     assert (result.exit_code, "open the link yourself" in result.stderr) == (0, True)
 

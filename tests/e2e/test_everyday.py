@@ -1,20 +1,14 @@
 """The everyday commands as they are typed, at a gateway that runs as a process."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
-import signal
 import subprocess
 import sys
-import termios
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -23,6 +17,7 @@ import mew
 from mew.cli.main import app
 
 from .process import WAIT_S, Gateway, run_gateway
+from .terminal import Terminal
 
 MEW = Path(sys.executable).with_name("mew")
 Typed = Callable[..., Result]
@@ -237,54 +232,6 @@ def test_a_new_token_is_taken_by_the_gateway_at_once(tmp_path: Path) -> None:
 
 
 # At a terminal.
-
-
-class Terminal:
-    """A command at a terminal of its own."""
-
-    def __init__(self, *words: str, **environ: str) -> None:
-        self.seen = ""
-        self._master, slave = pty.openpty()
-        self._process = subprocess.Popen(
-            [MEW, *words],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**os.environ, **environ, "TERM": "xterm"},
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that it is /dev/tty there
-        )
-        os.close(slave)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._master)
-
-    def wait_for(self, text: str, *, times: int = 1) -> None:
-        deadline = time.monotonic() + 4 * WAIT_S
-        while self.seen.count(text) < times:
-            left = deadline - time.monotonic()
-            readable, _, _ = select.select([self._master], [], [], max(left, 0))
-            assert readable, self.seen
-            try:
-                self.seen += os.read(self._master, 65_536).decode()
-            except OSError:  # it has ended
-                assert text in self.seen, self.seen
-                return
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
-
-    def ended(self) -> int:
-        return self._process.wait(2 * WAIT_S)
 
 
 def test_who_approves_sees_what_will_run_and_may_edit_it(

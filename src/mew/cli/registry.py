@@ -187,7 +187,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "token": Listed(
         "token:token",
         _MANAGE,
-        "Whose tokens there are beside the space.yaml, and where; show one, or make a new one.",
+        "Whose tokens there are beside the space.yaml, and where; show one, make a new one, or seal one.",
     ),
     "pause": Listed(
         "participant:pause",

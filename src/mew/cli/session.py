@@ -24,6 +24,7 @@ from .locate.gateway import (
     TokenText,
     Wrapped,
     reach_as_person,
+    reach_as_reviewer,
 )
 from .locate.journal import Failed, SpaceName
 from .render.text import whole
@@ -57,10 +58,14 @@ class SaidNo(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """What was typed about where and as whom, and for whom the answer is."""
+    """What was typed about where and as whom, and for whom the answer is.
+
+    `decides`: whoever is not named is the reviewer, who may approve.
+    """
 
     flags: Flags
     json: bool = False
+    decides: bool = False
 
     @cached_property
     def door(self) -> Door:
@@ -69,7 +74,7 @@ class Place:
         Raises:
             Failed: something is missing; the sentence says what to give.
         """
-        return reach_as_person(self.flags)
+        return reach_as_reviewer(self.flags) if self.decides else reach_as_person(self.flags)
 
     def run(self, core: "Callable[[Client], Awaitable[_Result]]") -> _Result:
         """Connect, and do it there.

@@ -65,7 +65,7 @@ def prepare(
         gateway_environ=secrets,
     )
     watching = {
-        space: tuple(token.text for (of, _), token in tokens.items() if of == space)
+        space: tuple(token.text for (of, _), token in tokens.items() if of == space and token.text)
         for space in config.spaces
     }
     return Prepared(
@@ -98,9 +98,9 @@ def _token(config: Config, space: str, participant: ParticipantConfig, environ: 
     file = token_path(config, space, participant.id)
     if file.is_file():
         return Token(file.read_text(encoding="ascii").strip(), file)
-    return Token(
-        participant.tokens[0] if participant.tokens else environ[token_variable(participant.id)].strip()
-    )
+    if participant.tokens:
+        return Token(participant.tokens[0])
+    return Token(environ.get(token_variable(participant.id), "").strip())  # empty: it is sealed, for a person
 
 
 def _free_port(config: Config, wanted: int) -> int:

@@ -1,11 +1,13 @@
 """`mew page`: a link to the page of the space."""
 
 import asyncio
-import webbrowser
+import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from mew.cli.browser import open_in_browser
 from mew.cli.http import secret
 from mew.cli.page_link import page_link
 from mew.cli.render.text import note, say, say_json
@@ -26,11 +28,11 @@ def page(
 
     Example: mew page --open
     """
-    door = place.door
+    door = replace(place, decides=True).door
     link = asyncio.run(page_link(door.url, door.space, secret(door)))
     if place.json:
         say_json({"url": link})
     else:
         say(link)
-    if open_it and not webbrowser.open(link):
+    if open_it and not asyncio.run(open_in_browser(os.environ, link)):
         note("no browser was found here; open the link yourself")

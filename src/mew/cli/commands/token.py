@@ -1,4 +1,4 @@
-"""`mew token`: whose tokens there are beside a space.yaml and where, one of them, or a new one in its place."""
+"""`mew token`: whose tokens there are beside a space.yaml and where; show, replace or seal one."""
 
 import json
 import os
@@ -18,12 +18,17 @@ from mew.cli.locate.gateway import NearConfig
 from mew.cli.locate.journal import Failed, SpaceName
 from mew.cli.locate.space_file import Folder
 from mew.cli.locate.state_folder import folder_of
+from mew.cli.passphrase import new_passphrase, unsealed
 from mew.cli.render.table import console, name, put, table
 from mew.cli.render.text import note, say, say_json
 from mew.cli.session import said_plainly
 from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.sealed import SealedToken, read_sealed, seal, sealed_path, write_sealed
 from mew.gateway.auth.tokens import token_path, token_variable
 from mew.gateway.config.settings import state_dir
+from mew.gateway.config.value import ConfigError
+from mew.mcp_bridge.wrap.server_name import YOU
+from mew.mcp_bridge.wrap.state_folder import wrap_seal
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.visible import named
 
@@ -31,7 +36,7 @@ __all__ = ["token"]
 
 token = typer.Typer(
     help=(
-        "Whose tokens there are beside the space.yaml, and where; show one, or make a new one.\n\n"
+        "Whose tokens there are beside the space.yaml, and where; show one, make a new one, or seal one.\n\n"
         "Examples:\n  mew token\n  mew token show agent"
     ),
     pretty_exceptions_enable=False,
@@ -93,6 +98,8 @@ def token_show(
         held = folder.token(where, whose)
         if held is None:
             raise Failed(folder.why_no_token(where, whose))
+        if isinstance(held, SealedToken):
+            held = unsealed(held, whose)
         text = _read(held) if isinstance(held, Path) else held
         if as_json:
             say_json({"participant": whose, "token": text})
@@ -120,15 +127,69 @@ def token_new(
         _prepare(path)
         with whole_file(path, force=True) as file:
             file.write(f"{secrets.token_urlsafe(_BYTES)}\n".encode())
+        sealed_path(path).unlink(missing_ok=True)
         told = _tell_gateway(folder.file)
-        _remark(path, [one.where for one in _of(folder, where, whose) if one.file is None], told=told)
+        _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
         if as_json:
             say_json({"participant": whose, "file": str(path), "gateway_told": told})
         else:
             say(f"{named(whose)} has a new token in {path}")
 
 
-def _remark(path: Path, others: list[str], *, told: bool) -> None:
+@token.command("seal")
+def token_seal(
+    whose: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Whose token.")] = None,
+    config: NearConfig = None,
+    space: SpaceName = None,
+    *,
+    wrapped: Annotated[
+        bool, typer.Option("--wrapped", help="Yours, in the spaces of all servers that 'mew wrap' wraps.")
+    ] = False,
+) -> None:
+    """Put a person's token behind a passphrase: no file holds it then, and commands ask for it at the terminal.
+
+    Changing it takes the passphrase before. What was wrapped before a first one has to be started again.
+
+    Examples:
+      mew token seal you
+      mew token seal --wrapped
+    """
+    with said_plainly("mew token seal"):
+        if wrapped is (whose is not None):
+            raise Failed("name one participant, or use --wrapped for the servers that 'mew wrap' wraps")
+        if whose is None:
+            path = wrap_seal(os.environ)
+            _seal(path, YOU)
+            say(f"{YOU} approves with this passphrase in every space that 'mew wrap' makes from now on")
+            return
+        folder = folder_of(config)
+        where = folder.space(space)
+        member = folder.config.spaces[where].participants.get(ParticipantId(whose))
+        if member is None:
+            raise Failed(folder.why_no_token(where, whose))
+        if member.launch.keys() & {"command", "mcp_server"}:
+            raise Failed(f"{whose} is a program that 'mew up' starts: nobody could type a passphrase for it")
+        path = token_path(folder.config, where, whose)
+        _seal(sealed_path(path), whose)
+        path.unlink(missing_ok=True)
+        told = _tell_gateway(folder.file)
+        _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
+        say(f"{named(whose)} has a sealed token: commands ask for the passphrase")
+
+
+def _seal(path: Path, whose: str) -> None:
+    try:
+        before = read_sealed(path)
+        if before is not None:
+            unsealed(before, whose)
+        write_sealed(path, seal(new_passphrase(whose)))
+    except ConfigError as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}") from error
+
+
+def _remark(others: list[str], *, told: bool) -> None:
     if others:
         note(f"still valid beside it: the token in {' and that in '.join(others)}")
     if told:
@@ -150,7 +211,7 @@ def _kept(config: Path | None, space: str | None) -> Iterator[Kept]:
 def _of(folder: Folder, space: str, who: str) -> list[Kept]:
     member = folder.config.spaces[space].participants[ParticipantId(who)]
     path = token_path(folder.config, space, who)
-    found = [Kept(space, who, str(path), path)] if path.is_file() else []
+    found = [Kept(space, who, str(one), one) for one in (path, sealed_path(path)) if one.is_file()]
     if member.tokens:
         found.append(Kept(space, who, str(folder.file)))
     if folder.environ.get(token_variable(who), "").strip():

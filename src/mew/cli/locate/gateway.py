@@ -1,7 +1,7 @@
 """How a command finds the gateway, the space and the token: what is typed, then the environment, then the folder."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -10,10 +10,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import typer
 
+from mew.cli.passphrase import unsealed
+
 from .journal import Failed
 
 if TYPE_CHECKING:
+    from mew.gateway.auth.sealed import SealedToken
+
     from .space_file import Folder
+
+    Unseal = Callable[[SealedToken, str], str]
 
 __all__ = [
     "AsName",
@@ -28,6 +34,7 @@ __all__ = [
     "Wrapped",
     "reach",
     "reach_as_person",
+    "reach_as_reviewer",
 ]
 
 GatewayUrl = Annotated[
@@ -123,16 +130,30 @@ def reach(flags: Flags, *, environ: Mapping[str, str] = os.environ, here: Path |
 
 
 def reach_as_person(
-    flags: Flags, *, environ: Mapping[str, str] = os.environ, here: Path | None = None
+    flags: Flags,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    here: Path | None = None,
+    unseal: "Unseal" = unsealed,
 ) -> Door:
     """The door of somebody at a terminal: where nobody is named, it is the `default_participant`, or the only one.
 
     Where no space is named and there is no space.yaml, it is that of the server that is wrapped now, if there is one.
+    `unseal` asks for the passphrase of a sealed token.
 
     Raises:
         Failed: as `reach`.
     """
-    return _Search(flags, environ, here or Path.cwd(), person=True).door()
+    return _Search(flags, environ, here or Path.cwd(), person=True, unseal=unseal).door()
+
+
+def reach_as_reviewer(flags: Flags) -> Door:
+    """As `reach_as_person`, but where the space.yaml names a `reviewer`, it is the reviewer.
+
+    Raises:
+        Failed: as `reach`.
+    """
+    return _Search(flags, os.environ, Path.cwd(), person=True, decides=True).door()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +164,8 @@ class _Search:
     environ: Mapping[str, str]
     here: Path
     person: bool = False
+    decides: bool = False
+    unseal: "Unseal" = unsealed
 
     def door(self) -> Door:
         self._check()
@@ -229,13 +252,18 @@ class _Search:
                     f" {folder.file}; if they belong together, name it with --gateway"
                 )
             return self._who, _readable(token)
-        who = self._who or (folder.person(space) if self.person else None)
+        who = self._who or self._somebody(folder, space)
         if who is None:
             raise Failed(f"who to be in space {space!r}? give --as, one of {folder.members(space)}")
         kept = kept or folder.token(space, who)
         if kept is None:
             raise Failed(folder.why_no_token(space, who))
-        return who, _readable(kept)
+        return who, _readable(kept if isinstance(kept, str | Path) else self.unseal(kept, who))
+
+    def _somebody(self, folder: "Folder", space: str) -> str | None:
+        if not self.person:
+            return None
+        return folder.reviewer(space) if self.decides else folder.person(space)
 
 
 def _readable(token: str | Path) -> str | Path:

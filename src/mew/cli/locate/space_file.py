@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.sealed import SealedToken, read_sealed, sealed_path
 from mew.gateway.auth.tokens import token_path, token_variable
 from mew.gateway.config.loader import Config, load_config
 from mew.gateway.config.value import ConfigError
@@ -74,18 +75,41 @@ class Folder:
         Raises:
             Failed: the file says it with what is no text.
         """
-        found = self.config.spaces[space]
-        if (default := found.launch.get("default_participant")) is not None:
+        participants = self.config.spaces[space].participants
+        alone = next(iter(participants)) if len(participants) == 1 else None
+        return self._named(space, "default_participant") or alone
+
+    def reviewer(self, space: str) -> str | None:
+        """Who approves at a terminal here, if that can be known.
+
+        Raises:
+            Failed: as `person`.
+        """
+        return self._named(space, "reviewer") or self.person(space)
+
+    def _named(self, space: str, key: str) -> str | None:
+        node = self.config.spaces[space].launch.get(key)
+        try:
+            return None if node is None else node.string()
+        except ConfigError as error:
+            raise Failed(str(error)) from error
+
+    def token(self, space: str, who: str) -> str | Path | SealedToken | None:
+        """That of a participant: its file if there is one, sealed or not, else as the gateway would take it.
+
+        Raises:
+            Failed: its file holds no sealed token.
+        """
+        if is_participant_id(who):
+            path = token_path(self.config, space, who)
+            if path.is_file():
+                return path
             try:
-                return default.string()
+                sealed = read_sealed(sealed_path(path))
             except ConfigError as error:
                 raise Failed(str(error)) from error
-        return next(iter(found.participants)) if len(found.participants) == 1 else None
-
-    def token(self, space: str, who: str) -> str | Path | None:
-        """That of a participant: its file if there is one, else as the gateway would take it."""
-        if is_participant_id(who) and (path := token_path(self.config, space, who)).is_file():
-            return path
+            if sealed is not None:
+                return sealed
         member = self.config.spaces[space].participants.get(ParticipantId(who))
         if member is None:
             return None
@@ -95,8 +119,19 @@ class Folder:
     def why_no_token(self, space: str, who: str) -> str:
         if ParticipantId(who) not in self.config.spaces[space].participants:
             return f"{self.file}: space {space!r} has no {who!r}; there is {self.members(space)}"
+        if self._is_wrapped():
+            return (
+                f"{who} approves on the page that 'mew wrap' opens in your browser; to approve at a terminal, choose a"
+                " passphrase with 'mew token seal --wrapped' and start the host again"
+            )
         path = token_path(self.config, space, who)
         return f"{path}: no token yet; start the gateway once, which makes it, or give --token-file"
+
+    def _is_wrapped(self) -> bool:
+        try:
+            return self.file == wrap_file(self.file.parent.name, self.environ)
+        except ValueError:
+            return False
 
 
 def typed(config: Path | None, name: str | None, environ: Mapping[str, str]) -> Folder:

@@ -17,6 +17,8 @@ from mew.gateway.config.value import ConfigError
 from mew.journal.files.folder import file_name
 from mew.protocol.envelope import ParticipantId
 
+from .sealed import read_sealed, sealed_path
+
 __all__ = ["TokenTable", "Tokens", "hash_token", "is_token", "load_tokens", "token_path", "token_variable"]
 
 _TOKEN = re.compile(r"[!-+\--~]{1,4096}")  # printable ASCII, without space and comma
@@ -77,7 +79,7 @@ def token_variable(participant: str) -> str:
 def load_tokens(config: Config, environ: Mapping[str, str]) -> Tokens:
     """Collect the tokens of all participants; who has none gets one, kept in a file. Reads and writes files.
 
-    Those in `tokens`, that in the participant's file and that in `MEW_TOKEN_<ID>` are all valid.
+    Those in `tokens`, that in the participant's file, the sealed one and that in `MEW_TOKEN_<ID>` are all valid.
 
     Raises:
         ConfigError: a file or variable is no token, two participants share one, or a file cannot be written.
@@ -89,8 +91,9 @@ def load_tokens(config: Config, environ: Mapping[str, str]) -> Tokens:
         holders: dict[str, tuple[ParticipantId, str]] = {}
         for participant in space.participants.values():
             path = token_path(config, space.id, participant.id)
-            for token, source in _tokens_of(participant, path, environ, notes) or [_make(config, path, made)]:
-                holder, first = holders.setdefault(hash_token(token), (participant.id, source))
+            found = list(_digests_of(participant, path, environ, notes))
+            for digest, source in found or [_make(config, path, made)]:
+                holder, first = holders.setdefault(digest, (participant.id, source))
                 if holder != participant.id:
                     raise ConfigError(
                         f"space '{space.id}': the token of '{participant.id}' ({source})"
@@ -100,21 +103,23 @@ def load_tokens(config: Config, environ: Mapping[str, str]) -> Tokens:
     return Tokens(MappingProxyType(tables), tuple(made), tuple(notes))
 
 
-def _tokens_of(
+def _digests_of(
     participant: ParticipantConfig, path: Path, environ: Mapping[str, str], notes: list[str]
-) -> list[tuple[str, str]]:
-    """The participant's tokens, each with where it comes from."""
-    found = [(token, "tokens") for token in participant.tokens]
+) -> Iterator[tuple[str, str]]:
+    """The hashes of the participant's tokens, each with where it comes from."""
+    for token in participant.tokens:
+        yield hash_token(token), "tokens"
     if (kept := _read(path, notes)) is not None:
-        found.append((kept, str(path)))
+        yield hash_token(kept), str(path)
+    if (sealed := read_sealed(sealed_path(path))) is not None:
+        yield sealed.digest, str(sealed_path(path))
     variable = token_variable(participant.id)
     if token := environ.get(variable, "").strip():
         if not is_token(token):
             raise ConfigError(
                 f"{variable}: expected a token of printable ASCII without space and comma, is not one"
             )
-        found.append((token, variable))
-    return found
+        yield hash_token(token), variable
 
 
 def _read(path: Path, notes: list[str]) -> str | None:
@@ -158,7 +163,7 @@ def _make(config: Config, path: Path, made: list[Path]) -> tuple[str, str]:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"{path}: the token cannot be kept: {error.strerror}") from error
-    return token, str(path)
+    return hash_token(token), str(path)
 
 
 def _prepare(config: Config, folder: Path) -> None:

@@ -47,7 +47,7 @@ LAUNCH: Final = frozenset(
     }
 )
 PARTICIPANT: Final = frozenset({"tokens", "capabilities"}) | LAUNCH
-SPACE_LAUNCH: Final = frozenset({"default_participant", "ui_theme"})
+SPACE_LAUNCH: Final = frozenset({"default_participant", "reviewer", "ui_theme"})
 SHARED: Final = frozenset(
     {"participants", "defaults", "delivery", "announce_violations", "approvals", "limits", "autopilot"}
 )

@@ -8,16 +8,18 @@ from typing import Final
 
 from mew.protocol.envelope import is_participant_id, similar_id
 
-__all__ = ["HOST", "YOU", "command_digest", "name_of", "participant_name"]
+__all__ = ["HOST", "VIEWER", "YOU", "command_digest", "name_of", "participant_name"]
 
 HOST: Final = "host"
 """Who the MCP host is in the space of a wrapped server."""
 YOU: Final = "user"
 """Who decides there."""
+VIEWER: Final = "viewer"
+"""Who looks on there, and may say no: the one participant whose token is in a file."""
 
 _ANY: Final = "server"
 _LENGTH_MAX: Final = 40
-_TAKEN: Final = frozenset({HOST, YOU})
+_TAKEN: Final = frozenset({HOST, YOU, VIEWER})
 _LAUNCHERS: Final = frozenset(
     {"npx", "bunx", "uvx", "pnpx", "pipx", "uv", "npm", "pnpm", "yarn", "bun", "deno", "node", "tsx", "env"}
     | {"cmd", "docker", "podman", "python", "py", "mcp", "fastmcp"}

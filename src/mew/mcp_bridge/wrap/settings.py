@@ -23,6 +23,7 @@ class WrapSettings:
     """What to wrap, and how.
 
     `command` tells this command from others with the same name, or is None where they are to share a space.
+    `keep_token`: keep the reviewer's token in a file, where every program of the user can read it (decision 0021).
     `wait_s` is how long a host waits for your word at a time, `open_s` how long what it wants stays proposed.
     """
 
@@ -32,6 +33,7 @@ class WrapSettings:
     allowed: Allowed = field(default_factory=Allowed)
     port: int = 0
     ephemeral: bool = False
+    keep_token: bool = False
     http: tuple[str, int] | None = None
     wait_s: float = 50.0
     open_s: float = 3_600.0

@@ -4,23 +4,31 @@ from typing import Any
 
 import yaml
 
-from .server_name import HOST, YOU
+from .server_name import HOST, VIEWER, YOU
 from .settings import Allowed
 
 __all__ = ["space_text"]
 
 _NOTE = "# Written by 'mew wrap' at each start: what you change here is lost.\n"
+_LISTINGS = ["**/list"]
 
 
-def space_text(space: str, server: str, allowed: Allowed, *, ephemeral: bool) -> str:
-    """The file: the host may see what the server offers and call what is allowed, and may propose everything else."""
+def space_text(
+    space: str, server: str, allowed: Allowed, *, ephemeral: bool, keep_token: bool = False
+) -> str:
+    """The file: the host may see what the server offers and call what is allowed, and may propose everything else.
+
+    Commands look on as the viewer, whose token is in a file. Unless `keep_token`, that of the reviewer is in none.
+    """
+    person = YOU if keep_token else VIEWER
     file: dict[str, Any] = {
-        "space": {"id": space, "default_participant": YOU},
+        "space": {"id": space, "default_participant": person, "reviewer": YOU},
         "server": {"port": 0, "shutdown_grace_s": 1},
         "limits": {"envelopes_per_second": 10_000, "burst": 20_000},
         "journal": "off" if ephemeral else {"keep_bytes": "1GiB"},
         "participants": {
             YOU: {"capabilities": ["*"]},
+            VIEWER: {"capabilities": _of_viewer(server)},
             HOST: {"capabilities": _of_host(server, allowed)},
             server: {"capabilities": _of_server()},
         },
@@ -34,7 +42,7 @@ def _of_host(server: str, allowed: Allowed) -> list[Any]:
         ("prompts/get", "name", allowed.prompts),
         (["resources/read", "resources/subscribe", "resources/unsubscribe"], "uri", allowed.resources),
     ]
-    harmless = ["initialize", "server/discover", "ping", "**/list", "logging/setLevel", "notifications/**"]
+    harmless = [*_LISTINGS, "initialize", "server/discover", "ping", "logging/setLevel", "notifications/**"]
     if allowed.prompts or allowed.resources:
         harmless.append("completion/complete")  # it tells of what is there
     return [
@@ -46,6 +54,13 @@ def _of_host(server: str, allowed: Allowed) -> list[Any]:
         ),
         {"kind": ["mcp/proposal", "mcp/withdraw"]},
         {"kind": ["chat", "chat/acknowledge", "participant/status"]},
+    ]
+
+
+def _of_viewer(server: str) -> list[Any]:
+    return [
+        {"kind": "mcp/request", "to": server, "payload": {"method": _LISTINGS}},
+        {"kind": ["mcp/reject", "chat", "chat/acknowledge", "participant/request-status"]},
     ]
 
 

@@ -11,7 +11,9 @@ from typing import Final
 from mew.gateway.address_file import whereabouts
 from mew.protocol.envelope import is_participant_id
 
-__all__ = ["StateFolderError", "running_wraps", "taken_place", "user_state_folder", "wrap_file"]
+from .server_name import YOU
+
+__all__ = ["StateFolderError", "running_wraps", "taken_place", "user_state_folder", "wrap_file", "wrap_seal"]
 
 _FILE: Final = "space.yaml"
 _WRAPS: Final = "wrap"
@@ -26,6 +28,15 @@ def wrap_file(name: str, environ: Mapping[str, str]) -> Path:
     if not is_participant_id(name):
         raise ValueError(f"{name!r} is no name of a wrapped server")
     return user_state_folder(environ) / _WRAPS / name / _FILE
+
+
+def wrap_seal(environ: Mapping[str, str]) -> Path:
+    """The sealed token of whoever approves in the spaces of wrapped servers, there or not.
+
+    Raises:
+        ValueError: the system does not say where this user's home is.
+    """
+    return user_state_folder(environ) / f"{YOU}.sealed"
 
 
 def running_wraps(environ: Mapping[str, str]) -> list[str]:

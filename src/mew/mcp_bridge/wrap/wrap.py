@@ -1,7 +1,7 @@
 """Gateway, space, bridge and host side around one MCP server, in this process."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mew.client.client import Client, connect
 from mew.gateway.address_file import announced
-from mew.gateway.auth.tokens import token_path
+from mew.gateway.auth.tokens import token_path, token_variable
 from mew.gateway.config.loader import load_config
 from mew.gateway.config.settings import Config, state_dir
 from mew.gateway.server import Gateway
@@ -19,7 +19,8 @@ from mew.mcp_bridge.host.transport.http import secret_in
 from mew.mcp_bridge.server.bridge import Bridge
 from mew.mcp_bridge.server.settings import ServerSettings
 
-from .server_name import HOST
+from .reviewer import call_reviewer, lay_seal, private_tokens
+from .server_name import HOST, YOU
 from .settings import RunningWrap, WrapSettings
 from .space_file import space_text
 from .state_folder import StateFolderError, taken_place
@@ -34,10 +35,12 @@ async def wrap(
     environ: Mapping[str, str],
     ready: Callable[[RunningWrap], None],
     tell: Callable[[str], None],
+    open_page: Callable[[RunningWrap, str], Awaitable[None]],
 ) -> None:
     """Serve a host through a space of its own, until it goes, or this is cancelled; then end all of it, in order.
 
-    `ready` is told where it is, and `tell` what the server writes to its standard error.
+    `ready` is told where it is, `tell` what the server writes to its standard error, and `open_page` the reviewer's
+    token when a call waits and the reviewer is not there.
 
     Raises:
         NoPlace: the space cannot be kept.
@@ -48,15 +51,19 @@ async def wrap(
     """
     async with AsyncExitStack() as stack:
         file = await stack.enter_async_context(taken_place(wrapping.name, wrapping.command, environ))
-        config = _config(file, wrapping)
+        config, space = _config(file, wrapping), file.parent.name
+        kept = () if wrapping.keep_token else (YOU, HOST, wrapping.name)
+        tokens = private_tokens(config, space, *kept)
+        lay_seal(config, space, environ)
+        variables = {token_variable(who): token for who, token in tokens.items()}
         gateway = await stack.enter_async_context(
-            Gateway(config, {}, port=wrapping.port, ephemeral=wrapping.ephemeral)
+            Gateway(config, variables, port=wrapping.port, ephemeral=wrapping.ephemeral)
         )
         stack.enter_context(announced(file, gateway.url))
-        space = file.parent.name
 
         def member(who: str) -> Client:
-            return connect(gateway.url, space=space, token=token_path(config, space, who), recall=_RECALL)
+            token = tokens.get(who) or token_path(config, space, who)
+            return connect(gateway.url, space=space, token=token, recall=_RECALL)
 
         async def bridged() -> None:
             settings = ServerSettings(server=wrapping.server, fingerprints=_fingerprints(config, wrapping))
@@ -67,7 +74,10 @@ async def wrap(
         where = RunningWrap(space, gateway.url, file)
         host = await stack.enter_async_context(member(HOST))
         trust = await _trust(config, wrapping)
-        await _until_one_ends(bridged(), _served(host, wrapping, where, trust, ready))
+        running = [bridged(), _served(host, wrapping, where, trust, ready)]
+        if not wrapping.keep_token:
+            running.append(call_reviewer(host, lambda: open_page(where, tokens[YOU])))
+        await _until_one_ends(*running)
 
 
 def _fingerprints(config: Config, wrapping: WrapSettings) -> Path | None:
@@ -93,7 +103,7 @@ async def _served(
         wait_s=wrapping.wait_s,
         open_s=wrapping.open_s,
         trust=trust,
-        approver=f"the user, who sees it with 'mew proposals --wrapped {where.name}'",
+        approver=f"the user, who sees it on the page or with 'mew proposals --wrapped {where.name}'",
     )
     if wrapping.http is None:
         ready(where)
@@ -112,7 +122,7 @@ async def _served(
 
 
 async def _until_one_ends(*running: Coroutine[Any, Any, None]) -> None:
-    """Run both; when one has ended, however it did, end the other."""
+    """Run all; when one has ended, however it did, end the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in running]
@@ -124,7 +134,13 @@ async def _until_one_ends(*running: Coroutine[Any, Any, None]) -> None:
 
 
 def _config(file: Path, wrapping: WrapSettings) -> Config:
-    text = space_text(file.parent.name, wrapping.name, wrapping.allowed, ephemeral=wrapping.ephemeral)
+    text = space_text(
+        file.parent.name,
+        wrapping.name,
+        wrapping.allowed,
+        ephemeral=wrapping.ephemeral,
+        keep_token=wrapping.keep_token,
+    )
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

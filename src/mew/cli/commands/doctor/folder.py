@@ -10,6 +10,7 @@ from typing import Final
 
 from mew.cli.locate.space_file import Folder
 from mew.gateway.address_file import whereabouts
+from mew.gateway.auth.sealed import sealed_path
 from mew.gateway.auth.tokens import token_path, token_variable
 
 from .findings import Finding, Level
@@ -67,7 +68,7 @@ def _tokens(folder: Folder) -> Iterator[Finding]:
             path = token_path(folder.config, space.id, member.id)
             if not path.is_file():
                 elsewhere = member.tokens or folder.environ.get(token_variable(member.id), "").strip()
-                missing += [] if elsewhere else [member.id]
+                missing += [] if elsewhere or sealed_path(path).is_file() else [member.id]
                 continue
             there += 1
             if _is_open(path.stat().st_mode):
@@ -85,7 +86,12 @@ def _tokens(folder: Folder) -> Iterator[Finding]:
             Level.WARNING, "tokens", f"none yet for {names}", "start the gateway once, which makes them"
         )
     if there and not wrong:
-        yield Finding(Level.OK, "tokens", f"{there} in {state / 'tokens'}, for nobody else to read")
+        yield Finding(
+            Level.OK,
+            "tokens",
+            f"{there} in {state / 'tokens'}, for other users not to read; programs of yours can"
+            " ('mew token seal NAME' puts a person's behind a passphrase)",
+        )
 
 
 def _journal(folder: Folder) -> Iterator[Finding]:

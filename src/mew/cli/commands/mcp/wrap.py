@@ -4,11 +4,13 @@ import logging
 import os
 import shlex
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mew.cli.browser import browser_command, open_in_browser
 from mew.cli.errors import told
 from mew.cli.event_loop import fast_loop
 from mew.cli.locate.journal import Failed
@@ -79,6 +81,13 @@ def wrap(
     unconfined: Annotated[
         bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
     ] = False,
+    keep_token: Annotated[
+        bool,
+        typer.Option(
+            "--keep-token",
+            help="Keep the token that approves in a file: every program of yours can then approve.",
+        ),
+    ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", hidden=True)] = False,  # for 'mew mcp uninstall'
 ) -> None:
     """Be another MCP server with an approval layer in front: what is not allowed waits for your word.
@@ -112,6 +121,7 @@ def wrap(
                 ),
                 port=port,
                 ephemeral=ephemeral,
+                keep_token=keep_token,
                 http=None if http is None else read_address(http),
                 server=_server(words, header or [], unconfined=unconfined),
                 wait_s=wait,
@@ -133,7 +143,7 @@ def _run(wrapping: "WrapSettings") -> None:
 
     try:
         run_program(
-            lambda: run(wrapping, os.environ, lambda where: _say(where, wrapping), pass_on),
+            lambda: run(wrapping, os.environ, lambda where: _say(where, wrapping), pass_on, _open_page),
             loop_factory=fast_loop(),
         )
     except ServerUnavailable as error:
@@ -156,10 +166,41 @@ def _say(where: "RunningWrap", wrapping: "WrapSettings") -> None:
         _tell("this is for an MCP host to start ('mew mcp install' has it do so); Ctrl-D ends it")
     if where.hosts is not None:
         _tell(f"hosts connect to {where.hosts} with the secret in {where.secret} as their bearer")
-    _tell(f"{_without_asking(wrapping)} wait for you; in another terminal:")
+    _tell(f"{_without_asking(wrapping)} wait for you{_how_to_approve(wrapping)}; in another terminal:")
     _tell(f"  mew proposals --wrapped {where.name}    mew approve ID    mew reject ID")
     if not wrapping.ephemeral:
         _tell(f"what happened is kept: mew audit list --config {shlex.quote(str(where.file))}")
+
+
+def _how_to_approve(wrapping: "WrapSettings") -> str:
+    from mew.mcp_bridge.wrap.state_folder import wrap_seal
+
+    if wrapping.keep_token:
+        return ", and your token is in a file, with which every program of yours can approve"
+    try:
+        chosen = datetime.fromtimestamp(wrap_seal(os.environ).stat().st_mtime, UTC)
+    except (OSError, ValueError):
+        if browser_command(os.environ, "") is not None:
+            return ", on a page that opens in your browser"
+        return "; to approve at a terminal, run 'mew token seal --wrapped' once and start the host again"
+    # Said each time: whoever did not choose it sees that somebody did.
+    return f" and for the passphrase that was chosen on {chosen:%Y-%m-%d at %H:%M} UTC"
+
+
+async def _open_page(where: "RunningWrap", token: str) -> None:
+    """Sign the reviewer in on the page, in their browser; without one, they approve at a terminal."""
+    from mew.cli.page_link import page_link
+    from mew.client.errors import MewError
+
+    if browser_command(os.environ, "") is None:
+        return
+    try:
+        link = await page_link(where.gateway, where.name, token)
+    except (MewError, Failed) as error:
+        _tell(f"the page cannot be opened: {error}")
+        return
+    if not await open_in_browser(os.environ, link):
+        _tell("the page cannot be opened: the browser does not start")
 
 
 def _without_asking(wrapping: "WrapSettings") -> str:

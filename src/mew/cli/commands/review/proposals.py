@@ -1,5 +1,6 @@
 """`mew proposals`, `mew approve`, `mew reject`: what waits for a decision, and the decision."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -114,7 +115,7 @@ def approve(
         yes=yes,
         always=always,
     )
-    done = place.run(lambda me: approved(me, proposal, wanted))
+    done = replace(place, decides=True).run(lambda me: approved(me, proposal, wanted))
     if place.json:
         say_json({"proposal": done.id, "edited": done.edited, "value": done.value})
     else:

@@ -17,7 +17,7 @@ async def first_link(folder: Folder, url: str) -> str | None:
         space = folder.space(None)
         who = folder.person(space)
         token = None if who is None else folder.token(space, who)
-        if token is None:
+        if not isinstance(token, str | Path):
             return None
         text = await asyncio.to_thread(token.read_text) if isinstance(token, Path) else token
         link = await page_link(url, space, text)
