@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from mew.conform.ledger import Level, Requirement
+from mew.conform.ledger import Requirement, RequirementLevel
 
 from .document import Document, Form, Unit
 
@@ -20,7 +20,7 @@ class Quote(NamedTuple):
     start: int
     end: int
     owner: str
-    level: Level | None
+    level: RequirementLevel | None
 
     def touches(self, unit: Unit) -> bool:
         return self.section == unit.section and self.start < unit.end and unit.start < self.end

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from mew.conform.ledger import Level
+from mew.conform.ledger import RequirementLevel
 
 __all__ = ["SPECIFICATION", "Document", "Form", "Keyword", "Unit"]
 
@@ -24,17 +24,17 @@ _KEYWORD = re.compile(
     r"|\((?P<mark>required|optional)\b[^)]*\)|(?://|#) (?P<comment>[Rr]equired|[Oo]ptional)\b"
 )
 _LEVELS = {
-    "MUST": Level.MUST,
-    "SHALL": Level.MUST,
-    "REQUIRED": Level.MUST,
-    "MUST NOT": Level.MUST_NOT,
-    "SHALL NOT": Level.MUST_NOT,
-    "SHOULD": Level.SHOULD,
-    "RECOMMENDED": Level.SHOULD,
-    "SHOULD NOT": Level.SHOULD_NOT,
-    "NOT RECOMMENDED": Level.SHOULD_NOT,
-    "MAY": Level.MAY,
-    "OPTIONAL": Level.MAY,
+    "MUST": RequirementLevel.MUST,
+    "SHALL": RequirementLevel.MUST,
+    "REQUIRED": RequirementLevel.MUST,
+    "MUST NOT": RequirementLevel.MUST_NOT,
+    "SHALL NOT": RequirementLevel.MUST_NOT,
+    "SHOULD": RequirementLevel.SHOULD,
+    "RECOMMENDED": RequirementLevel.SHOULD,
+    "SHOULD NOT": RequirementLevel.SHOULD_NOT,
+    "NOT RECOMMENDED": RequirementLevel.SHOULD_NOT,
+    "MAY": RequirementLevel.MAY,
+    "OPTIONAL": RequirementLevel.MAY,
 }
 
 
@@ -71,7 +71,7 @@ class Keyword:
     end: int
 
     @property
-    def level(self) -> Level:
+    def level(self) -> RequirementLevel:
         return _LEVELS[self.word]
 
 

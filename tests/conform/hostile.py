@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
-from mew.conform.roles import DOOMED, ROLES, SPARES, Cast, Role
+from mew.conform.roles import KICKED, ROLES, SPARES, KitConfig, Role
 
 __all__ = ["HOSTILE", "Behaviour", "serving"]
 
@@ -45,12 +45,12 @@ GARBAGE: Final = (
 
 
 @asynccontextmanager
-async def serving(behaviour: Behaviour, patience_s: float) -> AsyncIterator[Cast]:
+async def serving(behaviour: Behaviour, timeout_s: float) -> AsyncIterator[KitConfig]:
     """Where it is."""
     async with behaviour() as port:
-        roles = {name: Role(name, f"t-{name}", name) for name in (*ROLES, *SPARES, DOOMED)}
+        roles = {name: Role(name, f"t-{name}", name) for name in (*ROLES, *SPARES, KICKED)}
         address = f"127.0.0.1:{port}"
-        yield Cast(f"ws://{address}", "conform", roles, f"http://{address}", patience_s=patience_s)
+        yield KitConfig(f"ws://{address}", "conform", roles, f"http://{address}", timeout_s=timeout_s)
 
 
 async def some_turns() -> None:

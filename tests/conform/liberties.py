@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from mew.conform.roles import DOOMED, TWIN, Cast, Join, Notation
+from mew.conform.roles import KICKED, PEER_SECOND_TOKEN, JoinMethod, KitConfig, PatternNotation
 from mew.conform.runner import all_checks
 from mew.gateway.http import schemas as shapes
 from mew.gateway.room import replies
@@ -54,23 +54,29 @@ __all__ = ["LIBERTIES", "Liberty"]
 # What the kit is told of it.
 
 
-def as_it_is(cast: Cast) -> Cast:
-    return cast
+def as_it_is(config: KitConfig) -> KitConfig:
+    return config
 
 
-def joining(how: Join) -> Callable[[Cast], Cast]:
-    return lambda cast: replace(cast, join=how)
+def joining(how: JoinMethod) -> Callable[[KitConfig], KitConfig]:
+    return lambda config: replace(config, join=how)
 
 
-def bare(cast: Cast) -> Cast:
+def bare(config: KitConfig) -> KitConfig:
     """One space, and no HTTP API, expressions or mail."""
-    return replace(cast, http=None, elsewhere=None, mail=None, notation=Notation(), patience_s=0.12)
+    return replace(
+        config, http=None, second_space=None, mail=None, notation=PatternNotation(), timeout_s=0.12
+    )
 
 
-def without_ids(cast: Cast) -> Cast:
+def without_ids(config: KitConfig) -> KitConfig:
     """The kit does not know who its tokens are, and has none for some."""
-    roles = {name: replace(role, id=None) for name, role in cast.roles.items() if name not in (TWIN, DOOMED)}
-    return replace(cast, roles=roles, elsewhere=None)
+    roles = {
+        name: replace(role, id=None)
+        for name, role in config.roles.items()
+        if name not in (PEER_SECOND_TOKEN, KICKED)
+    }
+    return replace(config, roles=roles, second_space=None)
 
 
 def checks(*starts: str) -> frozenset[str]:
@@ -134,7 +140,7 @@ class Liberty(NamedTuple):
 
     differs: tuple[Break, ...] = ()
     settings: Mapping[str, Any] = {}
-    told: Callable[[Cast], Cast] = as_it_is
+    told: Callable[[KitConfig], KitConfig] = as_it_is
     breaks: frozenset[str] = frozenset()
     not_offered: frozenset[str] = NOTICE
 
@@ -155,7 +161,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     "refuses a second connection, and lets the kicked come back": Liberty(
         (ruled(Kind.KICK, act=kicked_for_a_moment),),
         settings={"limits": {"connections_per_participant": 1}},
-        told=joining(Join.SUBPROTOCOL),
+        told=joining(JoinMethod.SUBPROTOCOL),
         breaks=frozenset({"kick.lasting"}),
         not_offered=NOTICE | TWO_CONNECTIONS,
     ),
@@ -217,7 +223,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
             wrapping(Outboxes, "flush", in_a_while),
             replaced(door, "Connection", lambda admission, wire, now, **_: Connection(admission, wire, now)),
         ),
-        told=joining(Join.FRAME),
+        told=joining(JoinMethod.FRAME),
     ),
     "has binary frames only, and echoes those of streams": Liberty(
         (

@@ -8,41 +8,41 @@ import os
 from typing import Any, Final
 
 import mew
-from mew.conform.participant.prompts import Call, Prompts
+from mew.conform.participant.prompts import Prompts, ToolPrompt
 
-__all__ = ["PATIENCE_S", "Ours", "prompts"]
+__all__ = ["TIMEOUT_S", "Ours", "prompts"]
 
-PATIENCE_S: Final = 0.5
+TIMEOUT_S: Final = 0.5
 _STEP_S: Final = 0.01
 _TOKENS_MAX: Final = 30_000
 
 WRITE: Final = {"target": "{worker}", "text": "{word}"}
-SAID: Final[dict[str, str | Call]] = {
+SAID: Final[dict[str, str | ToolPrompt]] = {
     "chat": "Hello!",
     "acknowledge": "For your information: all is well.",
-    "tool": Call("touch", {"times": 1}),
-    "effect": Call("touched"),
-    "recall": Call("remembered"),
-    "request": Call("read", {"target": "{worker}"}),
-    "propose": Call("write", WRITE),
-    "withdraw": Call("take_back"),
-    "reason": Call("think"),
-    "ponder": Call("ponder"),
-    "abandon": Call("abandon"),
-    "stream": Call("stream"),
-    "pour": Call("pour"),
-    "spill": Call("spill"),
-    "cancel_chat": Call("misspeak"),
-    "grant": Call("give", {"recipient": "{worker}"}),
-    "invite": Call("invite"),
-    "acknowledge_all": Call("clear_queue"),
-    "cancel_all": Call("cancel_all"),
-    "cancel_reasoning": Call("interrupt", {"start": "{start}"}),
+    "tool": ToolPrompt("touch", {"times": 1}),
+    "effect": ToolPrompt("touched"),
+    "recall": ToolPrompt("remembered"),
+    "request": ToolPrompt("read", {"target": "{worker}"}),
+    "propose": ToolPrompt("write", WRITE),
+    "withdraw": ToolPrompt("take_back"),
+    "reason": ToolPrompt("think"),
+    "ponder": ToolPrompt("ponder"),
+    "abandon": ToolPrompt("abandon"),
+    "stream": ToolPrompt("stream"),
+    "pour": ToolPrompt("pour"),
+    "spill": ToolPrompt("spill"),
+    "cancel_chat": ToolPrompt("misspeak"),
+    "grant": ToolPrompt("give", {"recipient": "{worker}"}),
+    "invite": ToolPrompt("invite"),
+    "acknowledge_all": ToolPrompt("clear_queue"),
+    "cancel_all": ToolPrompt("cancel_all"),
+    "cancel_reasoning": ToolPrompt("interrupt", {"start": "{start}"}),
 }
 
 
-def prompts(patience_s: float = PATIENCE_S) -> Prompts:
-    return Prompts(SAID, patience_s, feed_tokens_max=2 * _TOKENS_MAX)
+def prompts(timeout_s: float = TIMEOUT_S) -> Prompts:
+    return Prompts(SAID, timeout_s, feed_tokens_max=2 * _TOKENS_MAX)
 
 
 class Ours:

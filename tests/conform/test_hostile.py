@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.conform.outcome import Outcome, Result
+from mew.conform.outcome import CheckOutcome, CheckResult
 from mew.conform.runner import all_checks, run_checks
 
 from .hostile import HOSTILE, serving
@@ -17,7 +17,7 @@ from .mutants.breaks import Said
 from .mutants.doors import saying
 from .wrong import gateway
 
-PATIENCE_S: Final = 0.02
+TIMEOUT_S: Final = 0.02
 ENOUGH_S: Final = 60
 SOME: Final = all_checks()[::5]
 CHOSEN: Final = {"closes as it likes": all_checks(), "sends without end": SOME[::3]}
@@ -29,11 +29,11 @@ def complaints(logged: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in loop if record.levelno >= logging.ERROR]
 
 
-def wrong_all_over(results: Iterable[Result], logged: pytest.LogCaptureFixture) -> None:
+def wrong_all_over(results: Iterable[CheckResult], logged: pytest.LogCaptureFixture) -> None:
     """Nothing passes, each says why, and the loop has nothing to complain of."""
-    passed = [one.check for one in results if one.outcome is Outcome.PASS]
+    passed = [one.check for one in results if one.outcome is CheckOutcome.PASS]
     assert passed == []
-    assert Outcome.FAIL in {one.outcome for one in results}
+    assert CheckOutcome.FAIL in {one.outcome for one in results}
     assert all(one.why for one in results)
     assert complaints(logged) == []
 
@@ -42,19 +42,19 @@ def wrong_all_over(results: Iterable[Result], logged: pytest.LogCaptureFixture) 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_the_kit_ends_though_the_gateway(name: str, caplog: pytest.LogCaptureFixture) -> None:
     asyncio.get_running_loop().set_debug(False)
-    async with asyncio.timeout(ENOUGH_S), serving(HOSTILE[name], PATIENCE_S) as cast:
-        results = await run_checks(cast, CHOSEN.get(name, SOME))
+    async with asyncio.timeout(ENOUGH_S), serving(HOSTILE[name], TIMEOUT_S) as config:
+        results = await run_checks(config, CHOSEN.get(name, SOME))
     wrong_all_over(results, caplog)
 
 
 async def test_where_nobody_is_let_in_the_kit_gives_up() -> None:
-    async with serving(HOSTILE["slams the door"], PATIENCE_S) as cast:
-        results = await run_checks(cast, all_checks())
+    async with serving(HOSTILE["slams the door"], TIMEOUT_S) as config:
+        results = await run_checks(config, all_checks())
     assert len(results) == len(all_checks())
     played = [one for one in results if "not played" not in one.why]
     assert len(played) < 10
-    assert {one.outcome for one in results} == {Outcome.FAIL, Outcome.BLOCKED}
-    blocked = [one for one in results if one.outcome is Outcome.BLOCKED]
+    assert {one.outcome for one in results} == {CheckOutcome.FAIL, CheckOutcome.BLOCKED}
+    blocked = [one for one in results if one.outcome is CheckOutcome.BLOCKED]
     assert {one.blocked_by for one in blocked} == {"welcome.sent"}
     assert len(blocked) > len(results) - 10
 
@@ -104,8 +104,8 @@ async def test_the_kit_takes_all_that_is_mangled(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     saying(lambda said: mangle(said) if said["kind"] != spared and "payload" in said else None)(monkeypatch)
-    async with asyncio.timeout(ENOUGH_S), gateway(tmp_path) as cast:
-        results = await run_checks(replace(cast, patience_s=PATIENCE_S), SOME)
-    assert Outcome.FAIL in {one.outcome for one in results}
-    assert all(one.why for one in results if one.outcome is not Outcome.PASS)
+    async with asyncio.timeout(ENOUGH_S), gateway(tmp_path) as config:
+        results = await run_checks(replace(config, timeout_s=TIMEOUT_S), SOME)
+    assert CheckOutcome.FAIL in {one.outcome for one in results}
+    assert all(one.why for one in results if one.outcome is not CheckOutcome.PASS)
     assert complaints(caplog) == []

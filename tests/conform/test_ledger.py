@@ -9,7 +9,15 @@ import msgspec
 import pytest
 
 from mew.conform import requirements
-from mew.conform.ledger import Feature, LedgerError, Level, Requirement, Side, Testable, read_ledger
+from mew.conform.ledger import (
+    Feature,
+    LedgerError,
+    Requirement,
+    RequirementLevel,
+    Side,
+    Testable,
+    read_ledger,
+)
 
 from .coverage import Quote, misplaced, placed, unquoted_keywords, unquoted_units
 from .document import SPECIFICATION, Document, Form
@@ -142,7 +150,7 @@ to all. Receivers SHOULD NOT shout.
 """
 
 
-def quoting(*quotes: str, level: Level = Level.MUST) -> list[Quote]:
+def quoting(*quotes: str, level: RequirementLevel = RequirementLevel.MUST) -> list[Quote]:
     requirement = Requirement(
         id="a.b", section="3", level=level, side=Side.GATEWAY, sentence="It is so.", quotes=quotes
     )
@@ -176,7 +184,9 @@ def test_a_key_word_that_nobody_quotes_is_named_with_its_sentence_and_section() 
 
 
 def test_a_key_word_that_is_quoted_at_another_level_is_named() -> None:
-    (first, *_) = unquoted_keywords(Document.parse(PAGE), quoting("MUST have an id", level=Level.MAY))
+    (first, *_) = unquoted_keywords(
+        Document.parse(PAGE), quoting("MUST have an id", level=RequirementLevel.MAY)
+    )
     assert first == "no requirement quotes this MUST as a MUST: §3 sentence: Every envelope MUST have an id."
 
 
@@ -227,7 +237,7 @@ def test_a_requirement_is_read_with_what_it_leaves_out() -> None:
     assert requirement == Requirement(
         id="grant.only-what-you-hold",
         section="3.6.6",
-        level=Level.MUST_NOT,
+        level=RequirementLevel.MUST_NOT,
         side=Side.GATEWAY,
         sentence="A grant wider than one's own is refused.",
         quotes=("they don't possess",),

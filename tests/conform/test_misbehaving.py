@@ -8,8 +8,8 @@ import pytest
 
 from mew.conform import requirements
 from mew.conform.ledger import Side
-from mew.conform.outcome import Outcome
-from mew.conform.report import as_document, as_junit, verdicts
+from mew.conform.outcome import CheckOutcome
+from mew.conform.report import as_document, as_junit, requirement_verdicts
 from mew.gateway.room import replies
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.room import Room
@@ -47,14 +47,17 @@ async def test_a_gateway_is_accused_of_exactly_what_it_does(
 ) -> None:
     for name in faults:
         FAULTS[name][0](monkeypatch)
-    async with gateway(tmp_path) as cast:
-        results = (await outcomes(cast)).values()
+    async with gateway(tmp_path) as config:
+        results = (await outcomes(config)).values()
     accused = {
-        one: result.why for result in results if result.outcome is Outcome.FAIL for one in result.requirements
+        one: result.why
+        for result in results
+        if result.outcome is CheckOutcome.FAIL
+        for one in result.requirements
     }
     guilty = {requirement for name in faults for requirement in FAULTS[name][1]}
     assert accused.keys() == guilty, accused
-    assert {one.blocked_by for one in results if one.outcome is Outcome.BLOCKED} <= guilty
+    assert {one.blocked_by for one in results if one.outcome is CheckOutcome.BLOCKED} <= guilty
 
 
 async def test_no_report_has_a_token_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +76,10 @@ async def test_no_report_has_a_token_in_it(tmp_path: Path, monkeypatch: pytest.M
         "members.a_token_goes_to_the_inviter",
         "http_api.what_is_posted_has_its_effect",
     )
-    async with gateway(tmp_path) as cast:
-        results = (await outcomes(cast, *checks)).values()
-    assert Outcome.FAIL in {one.outcome for one in results}
-    found = verdicts([one for one in requirements() if one.side is not Side.PARTICIPANT], results)
+    async with gateway(tmp_path) as config:
+        results = (await outcomes(config, *checks)).values()
+    assert CheckOutcome.FAIL in {one.outcome for one in results}
+    found = requirement_verdicts([one for one in requirements() if one.side is not Side.PARTICIPANT], results)
     report = json.dumps(as_document("ours", found)) + as_junit("ours", found).decode()
     assert len(tokens) > 2
-    assert [one for one in (*tokens, *(role.token for role in cast.roles.values())) if one in report] == []
+    assert [one for one in (*tokens, *(role.token for role in config.roles.values())) if one in report] == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mew.conform.ledger import Side
-from mew.conform.outcome import Outcome
+from mew.conform.outcome import CheckOutcome
 
 from .mutants.all import MUTANTS
 from .mutants.breaks import Mutant
@@ -23,8 +23,8 @@ async def test_a_wrong_gateway_is_found_out(
     mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant.broken(monkeypatch)
-    async with gateway(tmp_path) as cast:
-        (result,) = (await outcomes(cast, mutant.check)).values()
-    assert result.outcome is Outcome.FAIL, f"it came to {result.outcome} {result.why}"
+    async with gateway(tmp_path) as config:
+        (result,) = (await outcomes(config, mutant.check)).values()
+    assert result.outcome is CheckOutcome.FAIL, f"it came to {result.outcome} {result.why}"
     assert mutant.requirement in result.requirements
     assert mutant.says in result.why, result.why

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mew.conform.outcome import NotOffered
-from mew.conform.roles import OURS, Notation, read_cast
+from mew.conform.roles import MEW_NOTATION, PatternNotation, read_config
 from mew.protocol.capability import Capability
 
 KIT = """
@@ -20,7 +20,7 @@ jsonpath = {kind = "{kind}", where = [{path = "$.payload{steps}", is = "{pattern
 
 
 def test_our_own_way_is_a_capability_of_ours() -> None:
-    notation = OURS
+    notation = MEW_NOTATION
     expression = notation.expression("a|b")
     assert expression == "/^(a|b)$/"
     Capability.parse({"kind": expression})
@@ -32,7 +32,7 @@ def test_our_own_way_is_a_capability_of_ours() -> None:
 def test_another_way_is_read_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "conform.toml"
     file.write_text(KIT)
-    notation = read_cast(file, {}).notation
+    notation = read_config(file, {}).notation
     assert notation.expression("a") == {"$regex": "^(a)$", "flags": ""}
     assert notation.looking("chat", "$.text", "hi") == {
         "kind": "chat",
@@ -41,7 +41,7 @@ def test_another_way_is_read_from_the_file(tmp_path: Path) -> None:
 
 
 def test_what_nobody_told_the_kit_is_not_offered() -> None:
-    notation = Notation()
+    notation = PatternNotation()
     with pytest.raises(NotOffered, match="regular expressions"):
         notation.expression("a")
     with pytest.raises(NotOffered, match="JSONPath"):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mew.conform.outcome import Outcome, Result
-from mew.conform.roles import TWIN, Join, Notation
+from mew.conform.outcome import CheckOutcome, CheckResult
+from mew.conform.roles import PEER_SECOND_TOKEN, JoinMethod, PatternNotation
 
 from .wrong import gateway, outcomes
 
@@ -22,35 +22,37 @@ QUICK = (
 NOTICE = "capabilities.a_notice_shows_nothing_of_it"
 
 
-def faults(results: dict[str, Result]) -> list[str]:
+def faults(results: dict[str, CheckResult]) -> list[str]:
     return [
-        f"{one.check} {one.outcome}: {one.why}" for one in results.values() if one.outcome is not Outcome.PASS
+        f"{one.check} {one.outcome}: {one.why}"
+        for one in results.values()
+        if one.outcome is not CheckOutcome.PASS
     ]
 
 
 @pytest.mark.slow
 async def test_our_gateway_passes_every_check(tmp_path: Path) -> None:
-    async with gateway(tmp_path) as cast:
-        results = await outcomes(cast)
-    assert results.pop(NOTICE).outcome is Outcome.NOT_OFFERED
+    async with gateway(tmp_path) as config:
+        results = await outcomes(config)
+    assert results.pop(NOTICE).outcome is CheckOutcome.NOT_OFFERED
     assert faults(results) == []
 
 
 @pytest.mark.slow
 async def test_joined_by_a_frame_our_gateway_fails_nothing(tmp_path: Path) -> None:
-    async with gateway(tmp_path) as cast:
-        results = await outcomes(replace(cast, join=Join.FRAME))
-    assert [f"{one.check}: {one.why}" for one in results.values() if one.outcome is Outcome.FAIL] == []
+    async with gateway(tmp_path) as config:
+        results = await outcomes(replace(config, join=JoinMethod.FRAME))
+    assert [f"{one.check}: {one.why}" for one in results.values() if one.outcome is CheckOutcome.FAIL] == []
 
 
 async def test_our_gateway_passes_some_checks_quickly(tmp_path: Path) -> None:
-    async with gateway(tmp_path) as cast:
-        assert faults(await outcomes(cast, *QUICK)) == []
+    async with gateway(tmp_path) as config:
+        assert faults(await outcomes(config, *QUICK)) == []
 
 
 async def test_our_gateway_can_announce_violations(tmp_path: Path) -> None:
-    async with gateway(tmp_path, announce_violations=True) as cast:
-        assert faults(await outcomes(cast, NOTICE)) == []
+    async with gateway(tmp_path, announce_violations=True) as config:
+        assert faults(await outcomes(config, NOTICE)) == []
 
 
 async def test_what_the_kit_is_not_given_is_not_offered(tmp_path: Path) -> None:
@@ -61,8 +63,10 @@ async def test_what_the_kit_is_not_given_is_not_offered(tmp_path: Path) -> None:
         "members.the_invited_gets_a_mail",
         "spaces.spaces_are_told_apart_by_their_name",
     )
-    async with gateway(tmp_path) as cast:
-        roles = {name: role for name, role in cast.roles.items() if name != TWIN}
-        bare = replace(cast, roles=roles, elsewhere=None, mail=None, http=None, notation=Notation())
+    async with gateway(tmp_path) as config:
+        roles = {name: role for name, role in config.roles.items() if name != PEER_SECOND_TOKEN}
+        bare = replace(
+            config, roles=roles, second_space=None, mail=None, http=None, notation=PatternNotation()
+        )
         results = await outcomes(bare, *needs)
-    assert {one.outcome for one in results.values()} == {Outcome.NOT_OFFERED}
+    assert {one.outcome for one in results.values()} == {CheckOutcome.NOT_OFFERED}

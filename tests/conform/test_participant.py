@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 
 from mew.conform import requirements
-from mew.conform.ledger import Level, Side, Testable
-from mew.conform.outcome import Outcome
-from mew.conform.participant.prompts import BadPrompts, Call, Prompts, read_prompts
-from mew.conform.participant.runner import participant_checks, try_participant
-from mew.conform.participant.subject import Way, read_frame, stream_of
-from mew.conform.participant.test_gateway import SPACE, House, open_house
-from mew.conform.report import verdicts
+from mew.conform.ledger import RequirementLevel, Side, Testable
+from mew.conform.outcome import CheckOutcome
+from mew.conform.participant.prompts import BadPrompts, Prompts, ToolPrompt, read_prompts
+from mew.conform.participant.runner import participant_checks, run_participant_checks
+from mew.conform.participant.subject import FrameDirection, read_frame, stream_of
+from mew.conform.participant.test_gateway import SPACE, TestGateway, open_test_gateway
+from mew.conform.report import requirement_verdicts
 
 from .faulty.all import MUTANTS, THEMES
 from .faulty.faults import Envelope, Fault, Say, spoken
@@ -26,7 +26,12 @@ from .tried import named, outcomes
 
 OURS: Final = [one for one in requirements() if one.side is not Side.GATEWAY]
 ON_THE_WIRE: Final = {one.id for one in OURS if one.testable is Testable.WIRE}
-BINDING: Final = (Level.MUST, Level.MUST_NOT, Level.SHOULD, Level.SHOULD_NOT)
+BINDING: Final = (
+    RequirementLevel.MUST,
+    RequirementLevel.MUST_NOT,
+    RequirementLevel.SHOULD,
+    RequirementLevel.SHOULD_NOT,
+)
 
 # Whether the checks, the ledger and the wrong participants cover each other.
 
@@ -50,18 +55,18 @@ def test_the_checks_that_end_a_participant_come_late_and_the_audits_last() -> No
 
 async def test_a_participant_is_tried_over_the_wire() -> None:
     found = await outcomes("requests.each_request_gets_one_answer", "audits.each_frame_is_an_envelope")
-    assert {result.outcome for result in found.values()} == {Outcome.PASS}
+    assert {result.outcome for result in found.values()} == {CheckOutcome.PASS}
 
 
 @pytest.mark.slow
 async def test_our_participant_does_all_that_it_must_and_should() -> None:
-    results = await outcomes(said=prompts(patience_s=2.0))  # who is slow is not wrong
-    failed = {name: result.why for name, result in results.items() if result.outcome is Outcome.FAIL}
+    results = await outcomes(said=prompts(timeout_s=2.0))  # who is slow is not wrong
+    failed = {name: result.why for name, result in results.items() if result.outcome is CheckOutcome.FAIL}
     assert not failed
-    found = verdicts(
+    found = requirement_verdicts(
         [one for one in OURS if one.level in BINDING and one.id in ON_THE_WIRE], results.values()
     )
-    assert not [one.requirement.id for one in found if one.outcome is not Outcome.PASS]
+    assert not [one.requirement.id for one in found if one.outcome is not CheckOutcome.PASS]
 
 
 @pytest.mark.slow
@@ -80,18 +85,20 @@ async def test_what_is_forbidden_once_is_forbidden_to_the_end(monkeypatch: pytes
     Fault(shown=shown).commit(monkeypatch)
     first, second = "validation.another_version_has_no_effect", "requests.an_answer_goes_to_who_asked"
     found = await outcomes(first, second)
-    assert found[first].outcome is Outcome.FAIL
+    assert found[first].outcome is CheckOutcome.FAIL
     assert "'mew/v0.3' must have no effect" in found[first].why
-    assert found[second].outcome is Outcome.PASS
+    assert found[second].outcome is CheckOutcome.PASS
 
 
 # Others.
 
 
-async def bare(house: House, live: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]) -> None:
+async def bare(
+    test_gateway: TestGateway, live: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]
+) -> None:
     """A participant without an SDK."""
-    headers = {"Authorization": f"Bearer {house.token}"}
-    where = f"{house.url}/ws?space={SPACE}"
+    headers = {"Authorization": f"Bearer {test_gateway.token}"}
+    where = f"{test_gateway.url}/ws?space={SPACE}"
     async with aiohttp.ClientSession() as session, session.ws_connect(where, headers=headers) as socket:
         await live(socket)
 
@@ -103,13 +110,13 @@ async def listen(socket: aiohttp.ClientWebSocketResponse) -> None:
 
 @pytest.mark.slow
 async def test_who_does_nothing_is_credited_with_nothing() -> None:
-    async with open_house(Prompts(patience_s=0.05)) as house, asyncio.TaskGroup() as tasks:
-        silent = tasks.create_task(bare(house, listen))
-        await house.company.presence()
-        results = await try_participant(house.company, participant_checks())
+    async with open_test_gateway(Prompts(timeout_s=0.05)) as test_gateway, asyncio.TaskGroup() as tasks:
+        silent = tasks.create_task(bare(test_gateway, listen))
+        await test_gateway.test_run.presence()
+        results = await run_participant_checks(test_gateway.test_run, participant_checks())
         silent.cancel()
-    passed = {one for result in results if result.outcome is Outcome.PASS for one in result.requirements}
-    failed = {one for result in results if result.outcome is Outcome.FAIL for one in result.requirements}
+    passed = {one for result in results if result.outcome is CheckOutcome.PASS for one in result.requirements}
+    failed = {one for result in results if result.outcome is CheckOutcome.FAIL for one in result.requirements}
     assert failed == {"grant-ack.sent", "status-request.answered", "shutdown.acknowledged"}
     assert passed <= {
         *("connect.participant-brings-token", "welcome.of-others-ignored", "welcome.capabilities-respected"),
@@ -125,16 +132,18 @@ async def test_who_does_nothing_is_credited_with_nothing() -> None:
 
 async def test_a_token_that_is_said_aloud_is_in_no_evidence() -> None:
     async def indiscreet(socket: aiohttp.ClientWebSocketResponse) -> None:
-        await socket.send_str(f"my token is {house.token}")
+        await socket.send_str(f"my token is {test_gateway.token}")
         await listen(socket)
 
-    async with open_house(Prompts(patience_s=0.05)) as house, asyncio.TaskGroup() as tasks:
-        living = tasks.create_task(bare(house, indiscreet))
-        await house.company.presence()
-        (found,) = await try_participant(house.company, [named("audits.each_frame_is_an_envelope")])
+    async with open_test_gateway(Prompts(timeout_s=0.05)) as test_gateway, asyncio.TaskGroup() as tasks:
+        living = tasks.create_task(bare(test_gateway, indiscreet))
+        await test_gateway.test_run.presence()
+        (found,) = await run_participant_checks(
+            test_gateway.test_run, [named("audits.each_frame_is_an_envelope")]
+        )
         living.cancel()
     assert "my token is [token]" in found.why
-    assert house.token not in f"{found}{house}"
+    assert test_gateway.token not in f"{found}{test_gateway}"
 
 
 @pytest.mark.slow
@@ -144,14 +153,14 @@ async def test_who_leaves_because_of_what_is_no_envelope_is_found_out_and_not_tr
             if not isinstance(json.loads(message.data or "x"), dict):
                 return
 
-    async with open_house(Prompts(patience_s=0.05)) as house, asyncio.TaskGroup() as tasks:
+    async with open_test_gateway(Prompts(timeout_s=0.05)) as test_gateway, asyncio.TaskGroup() as tasks:
         first, second = "validation.what_is_no_envelope_is_not_acted_on", "control.it_tells_its_status"
-        tasks.create_task(_survived(bare(house, fragile)))
-        await house.company.presence()
-        found = await try_participant(house.company, map(named, (first, second)))
-    assert [result.outcome for result in found] == [Outcome.FAIL, Outcome.NOT_OFFERED]
+        tasks.create_task(_survived(bare(test_gateway, fragile)))
+        await test_gateway.test_run.presence()
+        found = await run_participant_checks(test_gateway.test_run, map(named, (first, second)))
+    assert [result.outcome for result in found] == [CheckOutcome.FAIL, CheckOutcome.NOT_OFFERED]
     assert "not connected any more" in found[0].why
-    assert house.company.lost
+    assert test_gateway.test_run.lost
 
 
 class Gullible:
@@ -162,11 +171,11 @@ class Gullible:
         self.lasting = lasting
         self.is_taken_in = False
 
-    async def live(self, house: House) -> None:
+    async def live(self, test_gateway: TestGateway) -> None:
         for _ in range(9):
             if not self.lasting:
                 self.me = ""
-            await bare(house, self.talk)
+            await bare(test_gateway, self.talk)
 
     async def talk(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:
@@ -190,25 +199,25 @@ class Gullible:
 @pytest.mark.parametrize("lasting", [False, True], ids=["for now", "for good"])
 async def test_one_mistake_of_a_participant_is_not_held_against_it_twice(*, lasting: bool) -> None:
     first, second = "connection.anothers_welcome_is_not_its_own", "requests.an_answer_goes_to_who_asked"
-    async with open_house(Prompts(patience_s=0.1)) as house, asyncio.TaskGroup() as tasks:
-        living = tasks.create_task(Gullible(lasting=lasting).live(house))
-        await house.company.presence()
-        found = await try_participant(house.company, map(named, (first, second)))
+    async with open_test_gateway(Prompts(timeout_s=0.1)) as test_gateway, asyncio.TaskGroup() as tasks:
+        living = tasks.create_task(Gullible(lasting=lasting).live(test_gateway))
+        await test_gateway.test_run.presence()
+        found = await run_participant_checks(test_gateway.test_run, map(named, (first, second)))
         living.cancel()
-    assert found[0].outcome is Outcome.FAIL
+    assert found[0].outcome is CheckOutcome.FAIL
     if lasting:
-        assert found[1].outcome is Outcome.NOT_OFFERED
+        assert found[1].outcome is CheckOutcome.NOT_OFFERED
         assert found[1].why == f"not tried: the participant answers nothing since the check {first}"
     else:
-        assert found[1].outcome is Outcome.PASS, found[1].why
+        assert found[1].outcome is CheckOutcome.PASS, found[1].why
 
 
 async def test_a_participant_finds_its_way_by_the_variables_that_mew_up_gives() -> None:
-    async with open_house(Prompts(patience_s=0.1)) as house:
-        given = house.environment
+    async with open_test_gateway(Prompts(timeout_s=0.1)) as test_gateway:
+        given = test_gateway.environment
         with open(given["MEW_TOKEN_FILE"], encoding="utf-8") as file:  # noqa: ASYNC230
             assert file.read() == given["MEW_TOKEN"]
-    assert given["MEW_GATEWAY"] == given["MEW_URL"] == house.url
+    assert given["MEW_GATEWAY"] == given["MEW_URL"] == test_gateway.url
     assert given["MEW_SPACE"] == SPACE
 
 
@@ -237,13 +246,13 @@ async def _survived(living: Awaitable[None]) -> None:
     ],
 )
 def test_what_is_no_envelope_is_named(text: str | bytes, fault: str) -> None:
-    assert fault in read_frame(0, Way.SENT, 0.0, text).fault
+    assert fault in read_frame(0, FrameDirection.SENT, 0.0, text).fault
 
 
 def test_an_envelope_and_a_stream_frame_have_no_fault() -> None:
-    assert read_frame(0, Way.SENT, 0.0, '{"kind": "chat"}').envelope == {"kind": "chat"}
+    assert read_frame(0, FrameDirection.SENT, 0.0, '{"kind": "chat"}').envelope == {"kind": "chat"}
     for frame in ("#s-1#a#b", b"#s-1#\xff"):
-        assert not read_frame(0, Way.SENT, 0.0, frame).fault
+        assert not read_frame(0, FrameDirection.SENT, 0.0, frame).fault
     assert stream_of("#s-1#a#b") == ("s-1", b"a#b")
     assert stream_of(b"#s-1#") == ("s-1", b"")
     assert stream_of("#s-1") is None
@@ -255,12 +264,12 @@ def test_an_envelope_and_a_stream_frame_have_no_fault() -> None:
 def test_prompts_are_read_and_filled(tmp_path: Path) -> None:
     file = tmp_path / "conform-participant.toml"
     file.write_text(
-        'patience_s = 2\n[prompts]\nreason = "think"\npropose = {tool = "write", arguments = {to = ["{worker}"]}}\n'
+        'timeout_s = 2\n[prompts]\nreason = "think"\npropose = {tool = "write", arguments = {to = ["{worker}"]}}\n'
     )
     prompts = read_prompts(file)
-    assert prompts.patience_s == 2
+    assert prompts.timeout_s == 2
     assert prompts.filled("reason") == "think"
-    assert prompts.filled("propose", worker="w") == Call("write", {"to": ["w"]})
+    assert prompts.filled("propose", worker="w") == ToolPrompt("write", {"to": ["w"]})
     assert prompts.filled("stream") is None
     assert isinstance(prompts.filled("chat"), str)
 
@@ -272,7 +281,7 @@ def test_prompts_are_read_and_filled(tmp_path: Path) -> None:
         ("[prompts]\nthink = 'x'", "there is no prompt 'think'"),
         ("[prompts]\ntool = 'x'", "has to be a call"),
         ("[prompts]\nreason = 7", "expected"),
-        ("patience_s = 0", "patience_s must be above 0"),
+        ("timeout_s = 0", "timeout_s must be above 0"),
         ("patience = 1", "unknown field `patience`"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mew.conform.outcome import Outcome
+from mew.conform.outcome import CheckOutcome
 
 from .faulty.all import MUTANTS
 from .faulty.faults import Wrong
@@ -14,7 +14,7 @@ async def is_found_out(wrong: Wrong, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = wrong.make()
     fault.commit(monkeypatch)
     (result,) = (await outcomes(wrong.check, via=fault.via)).values()
-    assert result.outcome is Outcome.FAIL, result.why
+    assert result.outcome is CheckOutcome.FAIL, result.why
     assert wrong.says in result.why
 
 

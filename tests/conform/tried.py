@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import mew
-from mew.conform.outcome import Result
+from mew.conform.outcome import CheckResult
 from mew.conform.participant.prompts import Prompts
-from mew.conform.participant.runner import ParticipantCheck, participant_checks, try_participant
-from mew.conform.participant.test_gateway import SPACE, House, open_house
+from mew.conform.participant.runner import ParticipantCheck, participant_checks, run_participant_checks
+from mew.conform.participant.test_gateway import SPACE, TestGateway, open_test_gateway
 
 from .ours import Ours, prompts
 
@@ -26,21 +26,25 @@ def named(name: str) -> ParticipantCheck:
 
 async def outcomes(
     *names: str, said: Prompts | None = None, via: mew.Via = mew.Via.HEADER
-) -> dict[str, Result]:
+) -> dict[str, CheckResult]:
     """What these checks, or all, come to for our participant."""
     chosen = tuple(map(named, names)) or participant_checks()
-    async with open_house(said or prompts()) as house, _living(house, via):
-        return {result.check: result for result in await try_participant(house.company, chosen)}
+    async with open_test_gateway(said or prompts()) as test_gateway, _living(test_gateway, via):
+        return {
+            result.check: result for result in await run_participant_checks(test_gateway.test_run, chosen)
+        }
 
 
 @asynccontextmanager
-async def _living(house: House, via: mew.Via) -> AsyncIterator[None]:
+async def _living(test_gateway: TestGateway, via: mew.Via) -> AsyncIterator[None]:
     """Ours in a house, and again each time that the kit starts it anew."""
     lives: list[tuple[Ours, asyncio.Task[None]]] = []
 
     async def live(ours: Ours) -> None:
         with suppress(mew.MewError):
-            async with mew.connect(house.url, space=SPACE, token=house.token, via=via, recall=100) as client:
+            async with mew.connect(
+                test_gateway.url, space=SPACE, token=test_gateway.token, via=via, recall=100
+            ) as client:
                 await ours.participant.serve(client)
 
     async with asyncio.TaskGroup() as tasks:
@@ -56,8 +60,8 @@ async def _living(house: House, via: mew.Via) -> AsyncIterator[None]:
             ours = Ours()
             lives[:] = [(ours, tasks.create_task(live(ours)))]
 
-        house.company.revive = revive
-        await house.company.presence()
+        test_gateway.test_run.revive = revive
+        await test_gateway.test_run.presence()
         try:
             yield
         finally:

@@ -7,21 +7,31 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from mew.conform.outcome import Result
-from mew.conform.roles import DOOMED, ELSEWHERE, OURS, ROLES, SPARES, TWIN, Cast, Elsewhere, Role
+from mew.conform.outcome import CheckResult
+from mew.conform.roles import (
+    KICKED,
+    MEW_NOTATION,
+    PEER_SECOND_TOKEN,
+    ROLES,
+    SECOND_SPACE_ROLES,
+    SPARES,
+    KitConfig,
+    Role,
+    SecondSpace,
+)
 from mew.conform.runner import Check, all_checks, run_checks
 from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.protocol.json import encode_json
 
-__all__ = ["PATIENCE_S", "gateway", "named", "outcomes"]
+__all__ = ["TIMEOUT_S", "gateway", "named", "outcomes"]
 
-PATIENCE_S: Final = 0.25  # what does not come from this machine within that does not come
-SPACE, SECOND = "conform", "elsewhere"
+TIMEOUT_S: Final = 0.25  # what does not come from this machine within that does not come
+SPACE, SECOND = "conform", "second"
 
 
 @asynccontextmanager
-async def gateway(folder: Path, **sections: Any) -> AsyncIterator[Cast]:
+async def gateway(folder: Path, **sections: Any) -> AsyncIterator[KitConfig]:
     """A gateway with all that the kit may try, and where it is; with more sections of a space.yaml, or others."""
     asyncio.get_running_loop().set_debug(
         False
@@ -32,7 +42,9 @@ async def gateway(folder: Path, **sections: Any) -> AsyncIterator[Cast]:
             {"id": SPACE, "participants": _participants()},
             {
                 "id": SECOND,
-                "participants": {name: _participant(name, held) for name, (held, _) in ELSEWHERE.items()},
+                "participants": {
+                    name: _participant(name, held) for name, (held, _) in SECOND_SPACE_ROLES.items()
+                },
             },
         ],
         "server": {"port": 0},
@@ -46,19 +58,19 @@ async def gateway(folder: Path, **sections: Any) -> AsyncIterator[Cast]:
         yield _cast(running.url, f"127.0.0.1:{port}")
 
 
-def _cast(url: str, mail: str) -> Cast:
-    roles = {name: Role(name, f"t-{name}", name) for name in (*ROLES, *SPARES, DOOMED)}
-    roles[TWIN] = Role(TWIN, f"t-{TWIN}", "peer")
-    elsewhere = Elsewhere(SECOND, {name: roles[name] for name in ELSEWHERE})
-    return Cast(
+def _cast(url: str, mail: str) -> KitConfig:
+    roles = {name: Role(name, f"t-{name}", name) for name in (*ROLES, *SPARES, KICKED)}
+    roles[PEER_SECOND_TOKEN] = Role(PEER_SECOND_TOKEN, f"t-{PEER_SECOND_TOKEN}", "peer")
+    second_space = SecondSpace(SECOND, {name: roles[name] for name in SECOND_SPACE_ROLES})
+    return KitConfig(
         "ws" + url.removeprefix("http"),
         SPACE,
         roles,
         url,
-        patience_s=PATIENCE_S,
-        elsewhere=elsewhere,
+        timeout_s=TIMEOUT_S,
+        second_space=second_space,
         mail=mail,
-        notation=OURS,
+        notation=MEW_NOTATION,
     )
 
 
@@ -71,12 +83,12 @@ def _free_port() -> int:
 
 def _participants() -> dict[str, Any]:
     roles = {name: capabilities for name, (capabilities, _) in ROLES.items()}
-    roles |= dict.fromkeys((*SPARES, DOOMED), ({"kind": "chat"},))
+    roles |= dict.fromkeys((*SPARES, KICKED), ({"kind": "chat"},))
     return {name: _participant(name, capabilities) for name, capabilities in roles.items()}
 
 
 def _participant(name: str, capabilities: Iterable[Any]) -> dict[str, Any]:
-    tokens = [f"t-{name}", *([f"t-{TWIN}"] if name == "peer" else [])]
+    tokens = [f"t-{name}", *([f"t-{PEER_SECOND_TOKEN}"] if name == "peer" else [])]
     return {"tokens": tokens, "capabilities": list(capabilities)}
 
 
@@ -86,7 +98,7 @@ def named(name: str) -> Check:
     return found
 
 
-async def outcomes(cast: Cast, *names: str) -> dict[str, Result]:
+async def outcomes(config: KitConfig, *names: str) -> dict[str, CheckResult]:
     """What these checks, or all, come to."""
-    results = await run_checks(cast, tuple(map(named, names)) or all_checks())
+    results = await run_checks(config, tuple(map(named, names)) or all_checks())
     return {result.check: result for result in results}

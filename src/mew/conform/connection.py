@@ -14,11 +14,18 @@ from urllib.parse import urlencode
 import aiohttp
 from aiohttp import WSMsgType
 
-from .match import Fits
+from .match import Predicate
 from .outcome import Transcript, Violation
-from .roles import Cast, Join, Role
+from .roles import JoinMethod, KitConfig, Role
 
-__all__ = ["PROTOCOL", "Actor", "Approach", "Refused", "Unreachable", "open_connection"]
+__all__ = [
+    "PROTOCOL",
+    "ConnectOptions",
+    "GatewayUnreachable",
+    "ScriptedClient",
+    "UpgradeRefused",
+    "open_connection",
+]
 
 
 PROTOCOL: Final = "mew/v0.4"
@@ -31,15 +38,15 @@ _COMPLETE: Final = {"chat": {"text": "hello"}, "mcp/request": _REQUEST, "mcp/pro
 T = TypeVar("T")
 
 
-class Actor:
+class ScriptedClient:
     """One connection. `received` is every envelope so far, in `texts` as they came; `frames` is what else came.
 
     `in_order` has the envelopes and the frames as they came one after the other. Who is cut off after an error, which
-    a gateway may do (§8.1), comes back by `come_back`, where there is one, before it says the next thing.
+    a gateway may do (§8.1), comes back by `reconnect`, where there is one, before it says the next thing.
     """
 
     def __init__(
-        self, role: Role, socket: aiohttp.ClientWebSocketResponse, transcript: Transcript, patience_s: float
+        self, role: Role, socket: aiohttp.ClientWebSocketResponse, transcript: Transcript, timeout_s: float
     ) -> None:
         self.role = role
         self.name = role.name
@@ -47,7 +54,7 @@ class Actor:
         self.space: str | None = None
         """Where it connected, if not in the first space."""
         self.welcome: dict[str, Any] = {}
-        self.come_back: Callable[[], Awaitable[object]] | None = None
+        self.reconnect: Callable[[], Awaitable[object]] | None = None
         self.received: list[dict[str, Any]] = []
         self.texts: list[str] = []
         self.frames: list[bytes | str] = []
@@ -56,7 +63,7 @@ class Actor:
         """The codes with which the gateway closed its connections; 1006 where it did not say."""
         self._socket = socket
         self._transcript = transcript
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._claimed: set[int] = set()
         self._frames_claimed = 0
         self._before = 0  # so many envelopes came on earlier connections
@@ -135,12 +142,14 @@ class Actor:
             await self._socket.send_frame(raw, kind)
 
     async def _be_there(self) -> None:
-        if self.come_back is not None and self.welcome and self.is_cut_off:
-            await self.come_back()
+        if self.reconnect is not None and self.welcome and self.is_cut_off:
+            await self.reconnect()
 
     # What it hears.
 
-    async def hear(self, fits: Fits, what: str, *, after: "Actor | None" = None) -> dict[str, Any]:
+    async def expect(
+        self, fits: Predicate, what: str, *, after: "ScriptedClient | None" = None
+    ) -> dict[str, Any]:
         """The first envelope not heard yet that fits, waited for, until `after`, where given, is disconnected.
 
         Raises:
@@ -155,18 +164,18 @@ class Actor:
 
         return await self._until(look, what, after)
 
-    def already(self, fits: Fits) -> dict[str, Any] | None:
+    def take(self, fits: Predicate) -> dict[str, Any] | None:
         """The first envelope not heard yet that fits, if it has come."""
         return self._claim(range(len(self.received)), fits)
 
-    def _claim(self, places: Iterable[int], fits: Fits) -> dict[str, Any] | None:
+    def _claim(self, places: Iterable[int], fits: Predicate) -> dict[str, Any] | None:
         for place in places:
             if place not in self._claimed and fits(self.received[place]):
                 self._claimed.add(place)
                 return self.received[place]
         return None
 
-    async def hear_frame(self, fits: Callable[[bytes | str], bool], what: str) -> bytes | str:
+    async def expect_frame(self, fits: Callable[[bytes | str], bool], what: str) -> bytes | str:
         """The first stream frame not heard yet that fits, waited for.
 
         Raises:
@@ -182,7 +191,9 @@ class Actor:
 
         return await self._until(look, what)
 
-    async def _until(self, look: Callable[[], T | None], what: str, after: "Actor | None" = None) -> T:
+    async def _until(
+        self, look: Callable[[], T | None], what: str, after: "ScriptedClient | None" = None
+    ) -> T:
         """What is found, looked for whenever something came.
 
         The wait has slices, so that a time in which this program could not run at all is one of them, however long.
@@ -191,7 +202,7 @@ class Actor:
             after._told.add(self._news)
         for _ in range(_SLICES):
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience_s / _SLICES):
+                async with asyncio.timeout(self._timeout_s / _SLICES):
                     while (found := look()) is None:
                         for one in (self, after):
                             if one is not None and one.is_closed:
@@ -202,16 +213,14 @@ class Actor:
                     return found
         if (found := look()) is not None:
             return found
-        raise Violation(
-            f"expected that {self.name} receives {what}; it did not within {self._patience_s:g} s"
-        )
+        raise Violation(f"expected that {self.name} receives {what}; it did not within {self._timeout_s:g} s")
 
     async def more(self) -> None:
         """Return when something has come, or the connection is over."""
         self._news.clear()
         await self._news.wait()
 
-    def heard(self, fits: Fits) -> list[dict[str, Any]]:
+    def matching(self, fits: Predicate) -> list[dict[str, Any]]:
         """Every envelope so far that fits."""
         return [envelope for envelope in self.received if fits(envelope)]
 
@@ -223,7 +232,7 @@ class Actor:
         """
         for _ in range(_SLICES):
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience_s / _SLICES):
+                async with asyncio.timeout(self._timeout_s / _SLICES):
                     await self._closed.wait()
                     return self._socket.close_code or 1006
         raise Violation(f"expected that {self.name} is disconnected {why}; it is not")
@@ -231,7 +240,7 @@ class Actor:
     # How it comes and goes.
 
     def adopt(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        """Go on with another connection of the same participant; `listen` must run anew."""
+        """Go on with another connection of the same participant; `read_loop` must run anew."""
         assert self.is_closed, f"{self.name} is connected"
         self._socket = socket
         self._closed = asyncio.Event()
@@ -242,13 +251,13 @@ class Actor:
         self._transcript.sent(self.name, "closes the connection")
         await self._socket.close()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End the connection without a word: no close frame goes before it."""
         self._has_left = True
         self._transcript.sent(self.name, "breaks off the connection")
         self._socket.get_extra_info("socket").shutdown(SHUT_RDWR)
 
-    async def listen(self) -> None:
+    async def read_loop(self) -> None:
         """Take in what comes, until the connection is closed, or too much has come."""
         try:
             async for message in self._socket:
@@ -259,7 +268,7 @@ class Actor:
                 self._tell()
                 if self._bytes > _HEARD_BYTES_MAX:
                     self._transcript.received(self.name, f"more than {_HEARD_BYTES_MAX} bytes: enough")
-                    self.cut()
+                    self.abort()
                     return
         except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
             self._transcript.received(self.name, f"what is no WebSocket: {error}")
@@ -307,7 +316,7 @@ _MESSAGE_BYTES_MAX: Final = 8 << 20
 _CLOSE_S_MAX: Final = 1.0
 
 
-class Refused(Exception):
+class UpgradeRefused(Exception):
     """The gateway did not upgrade a connection, but answered with this HTTP status."""
 
     def __init__(self, status: int, reason: str = "") -> None:
@@ -315,32 +324,32 @@ class Refused(Exception):
         self.status = status
 
 
-class Unreachable(Violation):
+class GatewayUnreachable(Violation):
     """Nobody answers there, or in no way that a web server would."""
 
 
 @dataclass(frozen=True, slots=True)
-class Approach:
+class ConnectOptions:
     """How one comes to the door where it is not as the cast says: what else is in the URL and among the headers."""
 
-    join: Join | None = None
+    join: JoinMethod | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-_AS_THE_CAST_SAYS: Final = Approach()
+_AS_THE_CAST_SAYS: Final = ConnectOptions()
 
 
 async def open_connection(
     session: aiohttp.ClientSession,
-    cast: Cast,
+    config: KitConfig,
     role: Role,
     transcript: Transcript,
     *,
     space: str | None = None,
-    again: Actor | None = None,
-    approach: Approach = _AS_THE_CAST_SAYS,
-) -> Actor:
+    again: ScriptedClient | None = None,
+    options: ConnectOptions = _AS_THE_CAST_SAYS,
+) -> ScriptedClient:
     """Connect as this role, without waiting for what the gateway says; `again` is an actor to go on with.
 
     Raises:
@@ -349,43 +358,45 @@ async def open_connection(
     """
     if role.token not in ("", role.id):  # those are nobody's secret, and would be struck out everywhere
         transcript.hide(role.token)
-    join = approach.join or cast.join
+    join = options.join or config.join
     headers: dict[str, str] = {}
     protocols: tuple[str, ...] = ()
-    if role.token and join is Join.HEADER:
+    if role.token and join is JoinMethod.HEADER:
         headers["Authorization"] = f"Bearer {role.token}"
-    elif role.token and join is Join.SUBPROTOCOL:
+    elif role.token and join is JoinMethod.SUBPROTOCOL:
         protocols = (PROTOCOL.replace("/", "."), f"mew.bearer.{role.token}")
-    name = cast.space if space is None else space
-    query = urlencode({**({} if join is Join.FRAME else {"space": name}), **approach.query})
-    url = f"{cast.url}/ws?{query}" if query else f"{cast.url}/ws"
-    headers |= approach.headers
-    transcript.sent(role.name, f"GET {url} as {join} {dict(approach.headers) or ''}".rstrip())
+    name = config.space if space is None else space
+    query = urlencode({**({} if join is JoinMethod.FRAME else {"space": name}), **options.query})
+    url = f"{config.url}/ws?{query}" if query else f"{config.url}/ws"
+    headers |= options.headers
+    transcript.sent(role.name, f"GET {url} as {join} {dict(options.headers) or ''}".rstrip())
     try:
         socket = await session.ws_connect(
             url,
             headers=headers,
             protocols=protocols,
             max_msg_size=_MESSAGE_BYTES_MAX,
-            timeout=aiohttp.ClientWSTimeout(ws_close=min(cast.patience_s, _CLOSE_S_MAX)),
+            timeout=aiohttp.ClientWSTimeout(ws_close=min(config.timeout_s, _CLOSE_S_MAX)),
         )
     except aiohttp.WSServerHandshakeError as error:
         reason = _phrase(error.status)
         transcript.received(role.name, f"HTTP {error.status} {reason}, and no WebSocket")
-        raise Refused(error.status, reason) from error
+        raise UpgradeRefused(error.status, reason) from error
     except TimeoutError as error:
-        raise Unreachable(f"{cast.url} cannot be reached: it does not answer") from error
+        raise GatewayUnreachable(f"{config.url} cannot be reached: it does not answer") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise Unreachable(f"{cast.url} cannot be reached: {str(error) or type(error).__name__}") from error
+        raise GatewayUnreachable(
+            f"{config.url} cannot be reached: {str(error) or type(error).__name__}"
+        ) from error
     if again is None:
-        actor = Actor(role, socket, transcript, cast.patience_s)
+        client = ScriptedClient(role, socket, transcript, config.timeout_s)
     else:
-        actor = again
-        actor.adopt(socket)
-    if join is Join.FRAME:
+        client = again
+        client.adopt(socket)
+    if join is JoinMethod.FRAME:
         joining = {"type": "join", "space": name, "token": role.token, "participantId": role.id or role.name}
-        await actor.send_text(json.dumps(joining))
-    return actor
+        await client.send_text(json.dumps(joining))
+    return client
 
 
 def _phrase(status: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mew.protocol.visible import cut
 
-from .connection import Actor
+from .connection import ScriptedClient
 
 __all__ = [
     "CALL",
@@ -18,12 +18,12 @@ __all__ = [
     "REASONING",
     "STATUS",
     "THOUGHT",
-    "Say",
+    "Draft",
     "allows",
     "call",
     "calling",
-    "fresh",
     "request",
+    "unique_word",
 ]
 
 
@@ -31,7 +31,7 @@ _SHOWN_CHARS_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class Draft:
     """Something to say. A payload that is `...` is left out."""
 
     kind: str
@@ -43,12 +43,12 @@ class Say:
         """One that allows it, and all else of its kind."""
         return {"kind": self.kind}
 
-    async def by(self, speaker: Actor) -> dict[str, Any]:
+    async def send_by(self, sender: ScriptedClient) -> dict[str, Any]:
         """Say it, and return the envelope."""
-        return await speaker.send(self.kind, self.payload, **self.fields)
+        return await sender.send(self.kind, self.payload, **self.fields)
 
     @property
-    def completed(self) -> "Say":
+    def completed(self) -> "Draft":
         """The same with what some gateways miss in it: the text of a chat, the method of a request."""
         needed = {"chat": {"text": "hello"}, "mcp/request": {"method": "tools/list"}}.get(self.kind, {})
         return self if self.payload is ... else replace(self, payload={**needed, **self.payload})
@@ -61,25 +61,25 @@ class Say:
         return hash(self.kind)
 
 
-def request(method: str, params: Any = None, kind: str = "mcp/request") -> Say:
+def request(method: str, params: Any = None, kind: str = "mcp/request") -> Draft:
     """An MCP request, or a proposal of one."""
     payload = {"jsonrpc": "2.0", "id": 1, "method": method}
-    return Say(kind, payload if params is None else {**payload, "params": params})
+    return Draft(kind, payload if params is None else {**payload, "params": params})
 
 
-def call(tool: Any, arguments: Any = None, kind: str = "mcp/request") -> Say:
+def call(tool: Any, arguments: Any = None, kind: str = "mcp/request") -> Draft:
     return request("tools/call", {"name": tool, "arguments": {} if arguments is None else arguments}, kind)
 
 
-HELLO: Final = Say("chat", {"text": "hello"})
+HELLO: Final = Draft("chat", {"text": "hello"})
 CALL: Final = call("write_file")
 PROPOSAL: Final = call("write_file", kind="mcp/proposal")
-REASONING: Final = Say("reasoning/start", {"message": "let me think"})
-THOUGHT: Final = Say("reasoning/thought", {"message": "it may be"})
-STATUS: Final = Say("participant/request-status", {"fields": ["tokens"]})
+REASONING: Final = Draft("reasoning/start", {"message": "let me think"})
+THOUGHT: Final = Draft("reasoning/thought", {"message": "it may be"})
+STATUS: Final = Draft("participant/request-status", {"fields": ["tokens"]})
 
 
-def fresh() -> str:
+def unique_word() -> str:
     """A word that is nowhere else on the wire."""
     return f"conform-{uuid.uuid4().hex}"
 
@@ -94,18 +94,18 @@ def calling(tool: Any, method: str = "tools/call") -> dict[str, Any]:
     return {"kind": "mcp/request", "payload": {"method": method, "params": {"name": tool}}}
 
 
-def allows(capabilities: Iterable[Any], say: Say) -> bool | None:
+def allows(capabilities: Iterable[Any], draft: Draft) -> bool | None:
     """Whether a list of capabilities allows this; None where an entry has more to it than §4.1 explains."""
-    found = [_fits(capability, say) for capability in capabilities]
+    found = [_fits(capability, draft) for capability in capabilities]
     return True if True in found else None if None in found else False
 
 
-def _fits(capability: Any, say: Say) -> bool | None:
+def _fits(capability: Any, draft: Draft) -> bool | None:
     if not isinstance(capability, Mapping) or not capability.keys() <= {"kind", "payload", "id"}:
         return None
-    found = [_matches(capability.get("kind"), say.kind)]
+    found = [_matches(capability.get("kind"), draft.kind)]
     if capability.get("payload") is not None:
-        found.append(_matches(capability["payload"], say.payload))
+        found.append(_matches(capability["payload"], draft.payload))
     return False if False in found else None if None in found else True
 
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from mew.protocol.json import encode_json
 
-from .roles import DOOMED, ELSEWHERE, ROLES, SPARES, TWIN
+from .roles import KICKED, PEER_SECOND_TOKEN, ROLES, SECOND_SPACE_ROLES, SPARES
 
 __all__ = ["write_example"]
 
 SPACE: Final = "conform"
-SECOND: Final = "elsewhere"
+SECOND: Final = "second"
 MAIL_PORT: Final = 2525
 _CHAT: Final = ({"kind": "chat"},)
 _OPTIONAL: Final = (
@@ -19,8 +19,8 @@ _OPTIONAL: Final = (
     "regex = '/{expression}/'",
     "jsonpath = {kind = '{kind}', payload = {'{path}' = '{pattern}'}}",
     "",
-    f"# [roles.{TWIN}]  # the peer by a second token, where a participant may have two",
-    '# token_env = "PEER_AGAIN"',
+    f"# [roles.{PEER_SECOND_TOKEN}]  # the peer by a second token, where a participant may have two",
+    '# token_env = "PEER_SECOND_TOKEN"',
     "",
 )
 
@@ -44,7 +44,7 @@ def write_example(folder: Path, url: str) -> tuple[Path, Path]:
 
 def _cast() -> Mapping[str, tuple[tuple[Any, ...], str]]:
     spares = dict.fromkeys(SPARES, (_CHAT, "may chat, in place of guests"))
-    return {**ROLES, **spares, DOOMED: (_CHAT, "may chat until it is kicked, for good")}
+    return {**ROLES, **spares, KICKED: (_CHAT, "may chat until it is kicked, for good")}
 
 
 def _space() -> str:
@@ -55,9 +55,9 @@ def _space() -> str:
         f"smtp: {{host: 127.0.0.1, port: {MAIL_PORT}, from: mew@example.org, security: none}} # the kit takes it",
         "spaces:",
     ]
-    for space, cast in ((SPACE, _cast()), (SECOND, ELSEWHERE)):
+    for space, config in ((SPACE, _cast()), (SECOND, SECOND_SPACE_ROLES)):
         lines += [f"  - id: {space}", "    participants:"]
-        for name, (capabilities, means) in cast.items():
+        for name, (capabilities, means) in config.items():
             lines += [f"      {name}: # {means}", "        capabilities:"]
             lines += [f"          - {encode_json(one).decode()}" for one in capabilities]
     return "\n".join(lines) + "\n"
@@ -71,16 +71,16 @@ def _kit(url: str) -> str:
         '# http = "http://127.0.0.1:8080"  # where the HTTP API is, if not there as well; "" where there is none',
         f'space = "{SPACE}"',
         'join = "header"  # or "subprotocol", or "frame": the token in a first message',
-        "patience_s = 2.0  # how long an answer may take",
+        "timeout_s = 2.0  # how long an answer may take",
         f'mail = "127.0.0.1:{MAIL_PORT}"  # where the kit takes the mail that the gateway sends; or leave it out',
         "",
     ]
     for name, (_, means) in _cast().items():
         lines += [f"[roles.{name}]  # {means}", f'token_file = ".mew/tokens/{SPACE}/{name}.token"', ""]
-    lines += ["[elsewhere]  # leave it out where the gateway serves one space", f'space = "{SECOND}"', ""]
-    for name, (_, means) in ELSEWHERE.items():
+    lines += ["[second_space]  # leave it out where the gateway serves one space", f'space = "{SECOND}"', ""]
+    for name, (_, means) in SECOND_SPACE_ROLES.items():
         lines += [
-            f"[elsewhere.roles.{name}]  # {means}",
+            f"[second_space.roles.{name}]  # {means}",
             f'token_file = ".mew/tokens/{SECOND}/{name}.token"',
             "",
         ]

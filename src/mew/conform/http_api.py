@@ -10,13 +10,13 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
-from .connection import Actor
-from .context import Stage
+from .connection import ScriptedClient
+from .context import CheckContext
 from .match import moment
 from .outcome import NotOffered, Violation
 from .roles import SPARES, Role
 
-__all__ = ["Door", "open_door"]
+__all__ = ["MessagesApi", "open_messages_api"]
 
 
 _NOT_THERE: Final = (404, 405, 410, 426, 501)
@@ -25,7 +25,7 @@ _MARGIN: Final = timedelta(seconds=2)  # the `Date` of a response is in whole se
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What the gateway answered; `json` is None where it is none."""
 
     status: int
@@ -43,10 +43,10 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class MessagesApi:
     """Where envelopes go in and out. `query`: what names the space in the URL, where it must be named."""
 
-    stage: Stage
+    ctx: CheckContext
     query: Mapping[str, str]
 
     async def ask(
@@ -58,14 +58,14 @@ class Door:
         body: Any = None,
         raw: bytes | None = None,
         since: datetime | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Ask, with the token of a role.
 
         Raises:
             NotOffered: the kit was told of no HTTP API.
             Violation: it could not be reached.
         """
-        if self.stage.cast.http is None:
+        if self.ctx.config.http is None:
             raise NotOffered("no HTTP API is configured")
         query = dict(self.query) if since is None else {"since": since.isoformat(), **self.query}
         path = f"/participants/{quote(who, safe='')}/messages{'?' if query else ''}{urlencode(query)}"
@@ -73,14 +73,14 @@ class Door:
         if role is not None:
             headers["Authorization"] = f"Bearer {role.token}"
         content = raw if raw is not None else None if body is None else json.dumps(body).encode()
-        asker, transcript = "nobody" if role is None else role.name, self.stage.transcript
+        asker, transcript = "nobody" if role is None else role.name, self.ctx.transcript
         transcript.sent(asker, f"{method} {path} {(content or b'').decode(errors='replace')}".rstrip())
         try:
-            async with self.stage.session.request(
-                method, f"{self.stage.cast.http}{path}", headers=headers, data=content, allow_redirects=False
+            async with self.ctx.session.request(
+                method, f"{self.ctx.config.http}{path}", headers=headers, data=content, allow_redirects=False
             ) as response:
                 text = (await _start_of(response)).decode(errors="replace")
-                answer = Answer(response.status, dict(response.headers), text, _json(text))
+                answer = HttpAnswer(response.status, dict(response.headers), text, _json(text))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Violation(
                 f"{method} {path} could not be asked: {str(error) or type(error).__name__}"
@@ -88,55 +88,55 @@ class Door:
         transcript.received(asker, f"HTTP {answer.status} {text}")
         return answer
 
-    async def post(self, actor: Actor, body: Any) -> Answer:
-        return await self.ask("POST", actor.id, actor.role, body=body)
+    async def post(self, client: ScriptedClient, body: Any) -> HttpAnswer:
+        return await self.ask("POST", client.id, client.role, body=body)
 
-    async def fetched(self, actor: Actor, since: datetime) -> list[dict[str, Any]]:
+    async def fetched(self, client: ScriptedClient, since: datetime) -> list[dict[str, Any]]:
         """What a participant gets that was sent since then.
 
         Raises:
             Violation: no list of envelopes.
         """
-        answer = await self.ask("GET", actor.id, actor.role, since=since)
+        answer = await self.ask("GET", client.id, client.role, since=since)
         found = _list_in(answer.json)
         if not answer.is_accepted or found is None:
             raise Violation(
-                f"GET /participants/{actor.id}/messages?since=… got {answer.status} and no list of envelopes "
+                f"GET /participants/{client.id}/messages?since=… got {answer.status} and no list of envelopes "
                 f"(§5.3): {answer.text[:200]!r}"
             )
         return found
 
-    async def now(self, actor: Actor) -> datetime:
+    async def now(self, client: ScriptedClient) -> datetime:
         """The gateway's time before anything that is sent from here on: by a receipt, a welcome, or an HTTP `Date`."""
-        answer = await self.post(actor, {"kind": "chat", "payload": {"text": "what time is it?"}})
+        answer = await self.post(client, {"kind": "chat", "payload": {"text": "what time is it?"}})
         at = moment(answer.json.get("timestamp")) if isinstance(answer.json, dict) else None
-        if at is None and SPARES[0] in self.stage.cast.roles:
-            at = moment((await self.stage.enter(SPARES[0])).welcome.get("ts"))
+        if at is None and SPARES[0] in self.ctx.config.roles:
+            at = moment((await self.ctx.client(SPARES[0])).welcome.get("ts"))
         if at is not None:
             return at
         told = next((value for name, value in answer.headers.items() if name.lower() == "date"), None)
         return (datetime.now(UTC) if told is None else parsedate_to_datetime(told)) - _MARGIN
 
 
-async def open_door(stage: Stage, *, polling: bool = False) -> Door:
+async def open_messages_api(ctx: CheckContext, *, polling: bool = False) -> MessagesApi:
     """The door, if there is one for this.
 
     Raises:
         NotOffered: there is none.
         Violation: there is one, and it does not take what it must.
     """
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     method, body = ("GET", None) if polling else ("POST", {"kind": "chat", "payload": {"text": "by HTTP"}})
     statuses = []
-    for query in ({}, {"space": stage.cast.space}):
-        door = Door(stage, query)
-        answer = await door.ask(method, owner.id, owner.role, body=body)
+    for query in ({}, {"space": ctx.config.space}):
+        api = MessagesApi(ctx, query)
+        answer = await api.ask(method, owner.id, owner.role, body=body)
         if answer.is_accepted:
-            return door
+            return api
         statuses.append(answer.status)
     if any(status in _NOT_THERE for status in statuses):
         raise NotOffered(
-            f"{method} {stage.cast.http}/participants/{{participant_id}}/messages gets {statuses[-1]}: there is no "
+            f"{method} {ctx.config.http}/participants/{{participant_id}}/messages gets {statuses[-1]}: there is no "
             "such HTTP API, or `http` in the config points at another web server"
         )
     raise Violation(f"{method} /participants/{owner.id}/messages of the owner got {statuses[-1]} (§5.3)")

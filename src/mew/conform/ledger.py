@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-__all__ = ["Feature", "LedgerError", "Level", "Requirement", "Side", "Testable", "read_ledger"]
+__all__ = ["Feature", "LedgerError", "Requirement", "RequirementLevel", "Side", "Testable", "read_ledger"]
 
 
 class LedgerError(ValueError):
     """The ledger cannot be read; the text names the entry."""
 
 
-class Level(StrEnum):
+class RequirementLevel(StrEnum):
     """How binding it is, in the words of RFC 2119."""
 
     MUST = "MUST"
@@ -77,7 +77,7 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     id: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$")]
     section: Section
     also: tuple[Section, ...] = ()
-    level: Level
+    level: RequirementLevel
     side: Side
     given: Feature | None = None
     sentence: Line

@@ -14,9 +14,9 @@ __all__ = ["Mailbox"]
 class Mailbox:
     """Listens at an address like 127.0.0.1:2525, in plain SMTP. An async context."""
 
-    def __init__(self, address: str, patience_s: float) -> None:
+    def __init__(self, address: str, timeout_s: float) -> None:
         self._host, _, self._port = address.rpartition(":")
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._letters: list[tuple[str, EmailMessage]] = []
         self._news = asyncio.Event()
         self._server: asyncio.Server
@@ -45,7 +45,7 @@ class Mailbox:
             Violation: none came.
         """
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 while True:
                     for address, letter in self._letters:
                         if address == to:
@@ -54,7 +54,7 @@ class Mailbox:
                     await self._news.wait()
         except TimeoutError:
             raise Violation(
-                f"expected that a mail to {to} is sent; none came within {self._patience_s:g} s"
+                f"expected that a mail to {to} is sent; none came within {self._timeout_s:g} s"
             ) from None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

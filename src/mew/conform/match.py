@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 __all__ = [
-    "Fits",
+    "Predicate",
     "about",
     "alike",
     "answers",
@@ -30,7 +30,7 @@ __all__ = [
 
 
 Envelope = Mapping[str, Any]
-Fits = Callable[[Envelope], bool]
+Predicate = Callable[[Envelope], bool]
 
 _RFC3339: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)", re.ASCII
@@ -62,7 +62,7 @@ def is_kind(*kinds: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda envelope: envelope.get("kind") in kinds
 
 
-def is_id(envelope_id: Any) -> Fits:
+def is_id(envelope_id: Any) -> Predicate:
     return lambda envelope: envelope.get("id") == envelope_id
 
 
@@ -72,7 +72,7 @@ def answers(envelope: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
     return isinstance(causes, Sequence) and sent.get("id") in causes
 
 
-def refuses(sent: Mapping[str, Any]) -> Fits:
+def refuses(sent: Mapping[str, Any]) -> Predicate:
     """An error about this; a gateway that names no cause can only mean the last thing it was sent."""
 
     def fits(envelope: Mapping[str, Any]) -> bool:
@@ -86,11 +86,11 @@ def refuses(sent: Mapping[str, Any]) -> Fits:
 # Who is there.
 
 
-def joins(who: str) -> Fits:
+def joins(who: str) -> Predicate:
     return lambda envelope: events([envelope], who) == ["join"]
 
 
-def leaves(who: str) -> Fits:
+def leaves(who: str) -> Predicate:
     return lambda envelope: events([envelope], who) == ["leave"]
 
 
@@ -150,17 +150,17 @@ def to_of(envelope: Envelope) -> Sequence[Any]:
     return _listed(envelope.get("to"))
 
 
-def about(*sent: Envelope) -> Fits:
+def about(*sent: Envelope) -> Predicate:
     """It names one of these in `correlation_id`."""
     ids = [one["id"] for one in sent]
     return lambda envelope: any(one in causes(envelope) for one in ids)
 
 
-def both(*tests: Fits) -> Fits:
+def both(*tests: Predicate) -> Predicate:
     return lambda envelope: all(fits(envelope) for fits in tests)
 
 
-def word_in(word: str) -> Fits:
+def word_in(word: str) -> Predicate:
     """The word is said somewhere in the payload."""
     return lambda envelope: word in json.dumps(envelope.get("payload"), ensure_ascii=False)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from mew.protocol.visible import cut
 
-__all__ = ["NotOffered", "Outcome", "Result", "Transcript", "Violation", "demand"]
+__all__ = ["CheckOutcome", "CheckResult", "NotOffered", "Transcript", "Violation", "demand"]
 
 
 _LINES_MAX: Final = 2_000
@@ -21,10 +21,10 @@ _TOKEN_CHARS_MIN: Final = 12  # a made-up one may be a word that is elsewhere to
 _LINE_CHARS_MAX: Final = 20_000
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """What a check came to. `not offered` is no pass: the gateway does not have what it is about.
 
-    `blocked`: the check did not get as far as its subject, because another requirement does not hold.
+    `expect_draft_refused`: the check did not get as far as its subject, because another requirement does not hold.
     """
 
     PASS = "pass"
@@ -99,12 +99,12 @@ class Transcript:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """What one check found out about the requirements it tries. `blocked_by` is the requirement that does not hold."""
 
     check: str
     requirements: Sequence[str]
-    outcome: Outcome
+    outcome: CheckOutcome
     why: str = ""
     evidence: Sequence[str] = ()
     took_s: float = 0.0

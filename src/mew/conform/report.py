@@ -10,17 +10,17 @@ from msgspec import Struct
 
 from mew.protocol.visible import cut
 
-from .ledger import Level, Requirement, Side, Testable
-from .outcome import Outcome, Result
+from .ledger import Requirement, RequirementLevel, Side, Testable
+from .outcome import CheckOutcome, CheckResult
 
 __all__ = [
-    "Verdict",
+    "RequirementVerdict",
     "as_document",
     "as_junit",
     "conforms",
     "counts",
     "folded",
-    "verdicts",
+    "requirement_verdicts",
     "where_they_differ",
 ]
 
@@ -85,49 +85,61 @@ def _from(text: str, start: int) -> str:
     return f"{'…' if start else ''}{shown}{'…' if start + _SHOWN_CHARS_MAX < len(text) else ''}"
 
 
-_WORST_FIRST: Final = (Outcome.FAIL, Outcome.PASS, Outcome.BLOCKED, Outcome.NOT_OFFERED, Outcome.NOT_RUN)
-_BINDING: Final = frozenset({Level.MUST, Level.MUST_NOT})
+_WORST_FIRST: Final = (
+    CheckOutcome.FAIL,
+    CheckOutcome.PASS,
+    CheckOutcome.BLOCKED,
+    CheckOutcome.NOT_OFFERED,
+    CheckOutcome.NOT_RUN,
+)
+_BINDING: Final = frozenset({RequirementLevel.MUST, RequirementLevel.MUST_NOT})
 _MESSAGE_CHARS_MAX: Final = 500
 _CONTROL: Final = {code: f"\\x{code:02x}" for code in range(0x20) if chr(code) not in "\t\n\r"}
 
 
-class Verdict(Struct, frozen=True):
+class RequirementVerdict(Struct, frozen=True):
     """One requirement and what its checks came to: the worst of them; not offered only where none could be tried."""
 
     requirement: Requirement
-    outcome: Outcome
-    results: Sequence[Result]
+    outcome: CheckOutcome
+    results: Sequence[CheckResult]
 
 
-def verdicts(requirements: Iterable[Requirement], results: Iterable[Result]) -> list[Verdict]:
+def requirement_verdicts(
+    requirements: Iterable[Requirement], results: Iterable[CheckResult]
+) -> list[RequirementVerdict]:
     """In the order of the requirements."""
-    found: dict[str, list[Result]] = {}
+    found: dict[str, list[CheckResult]] = {}
     for result in results:
         for requirement in result.requirements:
             found.setdefault(requirement, []).append(result)
-    return [_verdict(requirement, found.get(requirement.id, [])) for requirement in requirements]
+    return [_requirement_verdict(requirement, found.get(requirement.id, [])) for requirement in requirements]
 
 
-def _verdict(requirement: Requirement, results: list[Result]) -> Verdict:
-    outcomes = {result.outcome for result in results} or {Outcome.NOT_RUN}
-    return Verdict(requirement, next(one for one in _WORST_FIRST if one in outcomes), results)
+def _requirement_verdict(requirement: Requirement, results: list[CheckResult]) -> RequirementVerdict:
+    outcomes = {result.outcome for result in results} or {CheckOutcome.NOT_RUN}
+    return RequirementVerdict(requirement, next(one for one in _WORST_FIRST if one in outcomes), results)
 
 
-def conforms(found: Iterable[Verdict]) -> bool:
+def conforms(found: Iterable[RequirementVerdict]) -> bool:
     """Whether all that is binding holds, as far as the gateway offers it: what is blocked was not shown to."""
-    broken = (Outcome.FAIL, Outcome.BLOCKED)
+    broken = (CheckOutcome.FAIL, CheckOutcome.BLOCKED)
     return not any(one.outcome in broken and one.requirement.level in _BINDING for one in found)
 
 
-def counts(found: Iterable[Verdict]) -> Counter[tuple[Level, Outcome]]:
+def counts(found: Iterable[RequirementVerdict]) -> Counter[tuple[RequirementLevel, CheckOutcome]]:
     return Counter((one.requirement.level, one.outcome) for one in found)
 
 
 def as_document(
-    name: str, found: Sequence[Verdict], side: Side = Side.GATEWAY, *, only: Sequence[str] | None = None
+    name: str,
+    found: Sequence[RequirementVerdict],
+    side: Side = Side.GATEWAY,
+    *,
+    only: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """All of it, as JSON. `conforms` is said of what was tried: all, or the part that is named, or was played."""
-    not_tried = (one.requirement for one in found if one.outcome is Outcome.NOT_RUN)
+    not_tried = (one.requirement for one in found if one.outcome is CheckOutcome.NOT_RUN)
     is_part = bool(only) or any(one.testable is Testable.WIRE for one in not_tried)
     return {
         str(side): name,
@@ -161,10 +173,10 @@ def as_document(
     }
 
 
-def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
+def as_junit(name: str, found: Sequence[RequirementVerdict]) -> bytes:
     """A suite with a case for each requirement; what was not tried is skipped."""
-    failed = sum(one.outcome is Outcome.FAIL for one in found)
-    skipped = sum(one.outcome not in (Outcome.FAIL, Outcome.PASS) for one in found)
+    failed = sum(one.outcome is CheckOutcome.FAIL for one in found)
+    skipped = sum(one.outcome not in (CheckOutcome.FAIL, CheckOutcome.PASS) for one in found)
     suite = ElementTree.Element(
         "testsuite",
         name=f"mew/v0.4 {name}",
@@ -181,15 +193,15 @@ def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
             name=f"{one.requirement.id} ({one.requirement.level})",
             time=f"{took_s:.3f}",
         )
-        if one.outcome is Outcome.FAIL:
-            wrong = [result for result in one.results if result.outcome is Outcome.FAIL]
+        if one.outcome is CheckOutcome.FAIL:
+            wrong = [result for result in one.results if result.outcome is CheckOutcome.FAIL]
             said = "\n\n".join(_told(one.requirement, result) for result in wrong)
             happened = "; ".join(result.why for result in wrong)
             failure = ElementTree.SubElement(
                 case, "failure", message=cut(happened, _MESSAGE_CHARS_MAX).translate(_CONTROL)
             )
             failure.text = said.translate(_CONTROL)
-        elif one.outcome is not Outcome.PASS:
+        elif one.outcome is not CheckOutcome.PASS:
             why = one.results[0].why if one.results else one.requirement.why or ""
             ElementTree.SubElement(
                 case, "skipped", message=f"{one.outcome}: {why}".rstrip(": ").translate(_CONTROL)
@@ -198,7 +210,7 @@ def as_junit(name: str, found: Sequence[Verdict]) -> bytes:
     return document
 
 
-def _told(requirement: Requirement, result: Result) -> str:
+def _told(requirement: Requirement, result: CheckResult) -> str:
     demanded = f"§{requirement.section}: {requirement.sentence}"
     quotes = (f"“{quote}”" for quote in requirement.quotes)
     return "\n".join((demanded, *quotes, f"{result.check}: {result.why}", *result.evidence))

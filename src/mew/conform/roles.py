@@ -14,24 +14,24 @@ from msgspec import Struct
 from .outcome import NotOffered
 
 __all__ = [
-    "DOOMED",
-    "ELSEWHERE",
-    "OURS",
+    "KICKED",
+    "MEW_NOTATION",
+    "PEER_SECOND_TOKEN",
     "ROLES",
+    "SECOND_SPACE_ROLES",
     "SPARES",
-    "TWIN",
-    "BadCast",
-    "Cast",
-    "Elsewhere",
-    "Join",
-    "Notation",
+    "JoinMethod",
+    "KitConfig",
+    "KitConfigError",
+    "PatternNotation",
     "Role",
-    "http_beside",
-    "read_cast",
+    "SecondSpace",
+    "default_http_url",
+    "read_config",
 ]
 
 
-class Notation(Struct, frozen=True, forbid_unknown_fields=True):
+class PatternNotation(Struct, frozen=True, forbid_unknown_fields=True):
     """Templates; one that is empty, or not given, says that the gateway has no such patterns, or nobody said how.
 
     `regex` is a pattern in which `{expression}` stands for the expression. `jsonpath` is a capability with `{kind}`,
@@ -65,7 +65,9 @@ class Notation(Struct, frozen=True, forbid_unknown_fields=True):
         return _filled(self.jsonpath, words)
 
 
-OURS: Final = Notation("/{expression}/", {"kind": "{kind}", "payload": {"{path}": "{pattern}"}})
+MEW_NOTATION: Final = PatternNotation(
+    "/{expression}/", {"kind": "{kind}", "payload": {"{path}": "{pattern}"}}
+)
 """How a gateway of mew writes them."""
 
 
@@ -130,13 +132,13 @@ ROLES: Final[Mapping[str, tuple[tuple[Any, ...], str]]] = {
 SPARES: Final = ("spare-1", "spare-2")
 """Roles that may chat: they stand in for guests where the gateway cannot invite."""
 
-DOOMED: Final = "doomed"
+KICKED: Final = "kicked"
 """Who may chat until it is kicked, for good, where the gateway cannot invite anyone to be kicked."""
 
-TWIN: Final = "peer-again"
+PEER_SECOND_TOKEN: Final = "peer-second-token"
 """The peer once more: the same participant by another token, where the gateway knows such."""
 
-ELSEWHERE: Final[Mapping[str, tuple[tuple[Any, ...], str]]] = {
+SECOND_SPACE_ROLES: Final[Mapping[str, tuple[tuple[Any, ...], str]]] = {
     "owner": (({"kind": "*"},), "may do everything"),
     "peer": (({"kind": "chat"},), "may only chat here, though it may more in the first space"),
 }
@@ -146,7 +148,7 @@ ELSEWHERE: Final[Mapping[str, tuple[tuple[Any, ...], str]]] = {
 _PATIENCE_S_MAX: Final = 600.0
 
 
-class Join(StrEnum):
+class JoinMethod(StrEnum):
     """How a token is brought: in the header (§5.2), as a subprotocol, or in a first message."""
 
     HEADER = "header"
@@ -154,7 +156,7 @@ class Join(StrEnum):
     FRAME = "frame"
 
 
-class BadCast(Exception):
+class KitConfigError(Exception):
     """The file cannot be used; the message says why. `missing`: it is not there at all."""
 
     def __init__(self, why: str, *, missing: bool = False) -> None:
@@ -172,7 +174,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class SecondSpace:
     """A second space of the same gateway, and who one may be in it."""
 
     space: str
@@ -180,7 +182,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class KitConfig:
     """Where the gateway is and who one may be there. `http` is None where it has no HTTP API.
 
     `mail` is an address like 127.0.0.1:2525, where the kit takes the mail that the gateway sends.
@@ -190,38 +192,38 @@ class Cast:
     space: str
     roles: Mapping[str, Role]
     http: str | None = None
-    join: Join = Join.HEADER
-    patience_s: float = 2.0
-    elsewhere: Elsewhere | None = None
+    join: JoinMethod = JoinMethod.HEADER
+    timeout_s: float = 2.0
+    second_space: SecondSpace | None = None
     mail: str | None = None
-    notation: Notation = field(default_factory=Notation)
+    notation: PatternNotation = field(default_factory=PatternNotation)
 
 
-class _RoleRead(Struct, frozen=True, forbid_unknown_fields=True):
+class _RoleFile(Struct, frozen=True, forbid_unknown_fields=True):
     token: str = ""
     token_file: str = ""
     token_env: str = ""
     id: str | None = None
 
 
-class _ElsewhereRead(Struct, frozen=True, forbid_unknown_fields=True):
+class _SecondSpaceFile(Struct, frozen=True, forbid_unknown_fields=True):
     space: str
-    roles: dict[str, _RoleRead] = {}
+    roles: dict[str, _RoleFile] = {}
 
 
 class _Read(Struct, frozen=True, forbid_unknown_fields=True):
     space: str
-    roles: dict[str, _RoleRead]
+    roles: dict[str, _RoleFile]
     url: str = ""
     http: str | None = None
-    join: Join = Join.HEADER
-    patience_s: Annotated[float, msgspec.Meta(gt=0, le=_PATIENCE_S_MAX)] = 2.0
-    elsewhere: _ElsewhereRead | None = None
+    join: JoinMethod = JoinMethod.HEADER
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=_PATIENCE_S_MAX)] = 2.0
+    second_space: _SecondSpaceFile | None = None
     mail: str | None = None
-    notation: Notation = Notation()
+    notation: PatternNotation = PatternNotation()
 
 
-def read_cast(file: Path, environ: Mapping[str, str], url: str | None = None) -> Cast:
+def read_config(file: Path, environ: Mapping[str, str], url: str | None = None) -> KitConfig:
     """The file, with another address if one is given.
 
     Raises:
@@ -230,35 +232,39 @@ def read_cast(file: Path, environ: Mapping[str, str], url: str | None = None) ->
     try:
         read = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _Read)
     except OSError as error:
-        raise BadCast(f"{file}: {error.strerror}", missing=isinstance(error, FileNotFoundError)) from error
+        raise KitConfigError(
+            f"{file}: {error.strerror}", missing=isinstance(error, FileNotFoundError)
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise BadCast(f"{file}: {error}") from error
-    _check_names(file, read.roles, (*ROLES, *SPARES, TWIN, DOOMED))
+        raise KitConfigError(f"{file}: {error}") from error
+    _check_names(file, read.roles, (*ROLES, *SPARES, PEER_SECOND_TOKEN, KICKED))
     if "owner" not in read.roles:
-        raise BadCast(f"{file}: the role 'owner' is needed")
+        raise KitConfigError(f"{file}: the role 'owner' is needed")
     address = url or read.url
     if not _is_address(address, "ws", "wss"):
-        raise BadCast(f"{address or 'no address'!r}: expected one like ws://127.0.0.1:8080")
+        raise KitConfigError(f"{address or 'no address'!r}: expected one like ws://127.0.0.1:8080")
     if read.http and not _is_address(read.http, "http", "https"):
-        raise BadCast(f"{file}: http = {read.http!r}: expected one like http://127.0.0.1:8080")
+        raise KitConfigError(f"{file}: http = {read.http!r}: expected one like http://127.0.0.1:8080")
     if read.mail is not None and not _is_address(f"smtp://{read.mail}", "smtp", port_needed=True):
-        raise BadCast(f"{file}: mail = {read.mail!r}: expected host:port, like 127.0.0.1:2525")
+        raise KitConfigError(f"{file}: mail = {read.mail!r}: expected host:port, like 127.0.0.1:2525")
     roles = {name: _role(file, name, role, environ) for name, role in read.roles.items()}
-    elsewhere = None if read.elsewhere is None else _elsewhere(file, read.elsewhere, roles, environ)
-    return Cast(
+    second_space = (
+        None if read.second_space is None else _second_space(file, read.second_space, roles, environ)
+    )
+    return KitConfig(
         address.rstrip("/"),
         read.space,
         roles,
-        http_beside(address) if read.http is None else read.http.rstrip("/") or None,
+        default_http_url(address) if read.http is None else read.http.rstrip("/") or None,
         read.join,
-        read.patience_s,
-        elsewhere=elsewhere,
+        read.timeout_s,
+        second_space=second_space,
         mail=read.mail,
         notation=read.notation,
     )
 
 
-def http_beside(url: str) -> str:
+def default_http_url(url: str) -> str:
     """Where the HTTP API of a gateway is, unless somebody says otherwise: at the address of its WebSocket."""
     return f"http{url.rstrip('/').removeprefix('ws')}"
 
@@ -277,22 +283,24 @@ def _is_address(url: str, *schemes: str, port_needed: bool = False) -> bool:
     )
 
 
-def _elsewhere(
-    file: Path, read: _ElsewhereRead, roles: Mapping[str, Role], environ: Mapping[str, str]
-) -> Elsewhere:
+def _second_space(
+    file: Path, read: _SecondSpaceFile, roles: Mapping[str, Role], environ: Mapping[str, str]
+) -> SecondSpace:
     """Whose token there is not given has the one of the first space."""
-    _check_names(file, read.roles, ELSEWHERE)
+    _check_names(file, read.roles, SECOND_SPACE_ROLES)
     own = {name: _role(file, name, role, environ) for name, role in read.roles.items()}
-    return Elsewhere(read.space, {name: role for name, role in roles.items() if name in ELSEWHERE} | own)
+    return SecondSpace(
+        read.space, {name: role for name, role in roles.items() if name in SECOND_SPACE_ROLES} | own
+    )
 
 
 def _check_names(file: Path, given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            raise BadCast(f"{file}: there is no role {name!r}; the roles are {', '.join(known)}")
+            raise KitConfigError(f"{file}: there is no role {name!r}; the roles are {', '.join(known)}")
 
 
-def _role(file: Path, name: str, role: _RoleRead, environ: Mapping[str, str]) -> Role:
+def _role(file: Path, name: str, role: _RoleFile, environ: Mapping[str, str]) -> Role:
     token = role.token
     if role.token_env:
         token = environ.get(role.token_env, "")
@@ -300,7 +308,9 @@ def _role(file: Path, name: str, role: _RoleRead, environ: Mapping[str, str]) ->
         try:
             token = (file.parent / role.token_file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise BadCast(f"{file}: the token of {name!r} cannot be read: {error}") from error
+            raise KitConfigError(f"{file}: the token of {name!r} cannot be read: {error}") from error
     if not token:
-        raise BadCast(f"{file}: the role {name!r} has no token; give 'token', 'token_file' or 'token_env'")
+        raise KitConfigError(
+            f"{file}: the role {name!r} has no token; give 'token', 'token_file' or 'token_env'"
+        )
     return Role(name, token, role.id)

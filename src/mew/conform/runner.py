@@ -9,18 +9,28 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import aiohttp
 
-from .connection import Actor, Refused, Unreachable
-from .context import Lessons, Stage
-from .outcome import NotOffered, Outcome, Result, Transcript, Violation
-from .roles import DOOMED, BadCast, Cast, Role, http_beside
+from .connection import GatewayUnreachable, ScriptedClient, UpgradeRefused
+from .context import CheckContext, GatewayFindings
+from .outcome import CheckOutcome, CheckResult, NotOffered, Transcript, Violation
+from .roles import KICKED, KitConfig, KitConfigError, Role, default_http_url
 
-__all__ = ["Check", "CheckOn", "PlaceT", "Registry", "all_checks", "check", "judged", "reached", "run_checks"]
+__all__ = [
+    "Check",
+    "CheckOn",
+    "ContextT",
+    "Registry",
+    "all_checks",
+    "check",
+    "check_reachable",
+    "run_check",
+    "run_checks",
+]
 
 
-class Place(Protocol):
+class AnyContext(Protocol):
     """Where a check can be played: an async context that keeps what was said."""
 
-    cast: Cast
+    config: KitConfig
     transcript: Transcript
     needs: set[str]
 
@@ -31,35 +41,35 @@ class Place(Protocol):
     ) -> None: ...
 
 
-PlaceT = TypeVar("PlaceT", bound=Place)
+ContextT = TypeVar("ContextT", bound=AnyContext)
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOn(Generic[PlaceT]):
+class CheckOn(Generic[ContextT]):
     """`requirements` are ids of the ledger; `title` says what is tried, on a stage of this type.
 
     `needs` are requirements without which it cannot get as far as its subject.
     """
 
     requirements: tuple[str, ...]
-    play: Callable[[PlaceT], Awaitable[None]]
+    play: Callable[[ContextT], Awaitable[None]]
     name: str
     title: str
     needs: tuple[str, ...] = ()
 
 
-class Registry(Generic[PlaceT]):
+class Registry(Generic[ContextT]):
     """The checks of one side, in the order in which their modules were imported."""
 
     def __init__(self) -> None:
-        self.checks: list[CheckOn[PlaceT]] = []
+        self.checks: list[CheckOn[ContextT]] = []
 
     def check(
         self, *requirements: str, needs: tuple[str, ...] = ()
-    ) -> Callable[[Callable[[PlaceT], Awaitable[None]]], Callable[[PlaceT], Awaitable[None]]]:
+    ) -> Callable[[Callable[[ContextT], Awaitable[None]]], Callable[[ContextT], Awaitable[None]]]:
         """Have this function tried for these requirements. Its docstring, one sentence, is its title."""
 
-        def register(play: Callable[[PlaceT], Awaitable[None]]) -> Callable[[PlaceT], Awaitable[None]]:
+        def register(play: Callable[[ContextT], Awaitable[None]]) -> Callable[[ContextT], Awaitable[None]]:
             assert play.__doc__, f"{play} does not say what it tries"
             name = f"{play.__module__.rpartition('.')[2]}.{getattr(play, '__name__', '')}"
             title = play.__doc__.strip().splitlines()[0]
@@ -69,9 +79,9 @@ class Registry(Generic[PlaceT]):
         return register
 
 
-Check: TypeAlias = CheckOn[Stage]
+Check: TypeAlias = CheckOn[CheckContext]
 
-_gateways: Registry[Stage] = Registry()
+_gateways: Registry[CheckContext] = Registry()
 check = _gateways.check
 
 
@@ -89,7 +99,7 @@ _POLICY: Final = 1008
 _OWN_CODES: Final = range(3000, 5000)
 
 
-async def reached(cast: Cast) -> Cast:
+async def check_reachable(config: KitConfig) -> KitConfig:
     """The cast as it can be played; without an HTTP API that nobody named and that is not there.
 
     A gateway that takes a connection and then misbehaves is there: what it does wrong is for the checks to say.
@@ -97,64 +107,66 @@ async def reached(cast: Cast) -> Cast:
     Raises:
         BadCast: nobody is there, nobody is let in, or a token is wrong.
     """
-    async with Stage(cast) as stage:
+    async with CheckContext(config) as ctx:
         closed: dict[str, str] = {}
-        for named, role, space in _everybody(cast):
-            why = await _refusal(stage, role, space)
-            if role.name == "owner" and space is None and why is None and not stage.actors[0].welcome:
-                return cast  # it takes connections, and welcomes nobody
-            if why is not None and role.name != DOOMED:  # who may have been kicked in an earlier run
+        for named, role, space in _everybody(config):
+            why = await _refusal(ctx, role, space)
+            if role.name == "owner" and space is None and why is None and not ctx.all_clients[0].welcome:
+                return config  # it takes connections, and welcomes nobody
+            if why is not None and role.name != KICKED:  # who may have been kicked in an earlier run
                 closed[named] = why
         if closed:
-            raise BadCast(_told(closed))
-        return await _with_http(stage)
+            raise KitConfigError(_told(closed))
+        return await _with_http(ctx)
 
 
-def _everybody(cast: Cast) -> Iterator[tuple[str, Role, str | None]]:
+def _everybody(config: KitConfig) -> Iterator[tuple[str, Role, str | None]]:
     """The owner first: who is not let in at all is told of it."""
-    for name, role in sorted(cast.roles.items(), key=lambda one: one[0] != "owner"):
+    for name, role in sorted(config.roles.items(), key=lambda one: one[0] != "owner"):
         yield repr(name), role, None
-    if cast.elsewhere is not None:
-        for name, role in cast.elsewhere.roles.items():
-            yield f"{name!r} in the space {cast.elsewhere.space!r}", role, cast.elsewhere.space
+    if config.second_space is not None:
+        for name, role in config.second_space.roles.items():
+            yield f"{name!r} in the space {config.second_space.space!r}", role, config.second_space.space
 
 
-async def _refusal(stage: Stage, role: Role, space: str | None) -> str | None:
+async def _refusal(ctx: CheckContext, role: Role, space: str | None) -> str | None:
     """How the gateway says that this token is none; None: it does not.
 
     Raises:
         BadCast: there is no gateway, no such space, or the token is somebody else's.
     """
-    named = space or stage.cast.space
+    named = space or ctx.config.space
     try:
-        actor = await stage.come(role, space=space)
-    except Unreachable as error:
-        raise BadCast(str(error)) from error
-    except Refused as error:
+        client = await ctx.connect_with_retry(role, space=space)
+    except GatewayUnreachable as error:
+        raise KitConfigError(str(error)) from error
+    except UpgradeRefused as error:
         if error.status in _UNAUTHORIZED:
             return str(error)
         if role.name != "owner" and error.status != _NOT_FOUND:
             return None
-        raise BadCast(
-            f"{stage.cast.url}/ws?space={named} answers the role {role.name!r} with {error} and no WebSocket: "
+        raise KitConfigError(
+            f"{ctx.config.url}/ws?space={named} answers the role {role.name!r} with {error} and no WebSocket: "
             f"is a gateway there, and does it have the space {named!r}?"
         ) from error
-    why = await _closed(stage, actor)
-    if why is None and actor.id and role.id not in (None, actor.id):
-        raise BadCast(f"the token of the role {role.name!r} is that of {actor.id!r}, not of {role.id!r}")
-    await actor.leave()
+    why = await _closed(ctx, client)
+    if why is None and client.id and role.id not in (None, client.id):
+        raise KitConfigError(
+            f"the token of the role {role.name!r} is that of {client.id!r}, not of {role.id!r}"
+        )
+    await client.leave()
     return why
 
 
-async def _closed(stage: Stage, actor: Actor) -> str | None:
+async def _closed(ctx: CheckContext, client: ScriptedClient) -> str | None:
     """How it was shown the door instead of being welcomed, if it was."""
     try:
-        await stage.welcomed(actor)
+        await ctx.welcomed(client)
     except Violation:
-        if not actor.is_closed:
+        if not client.is_closed:
             return None
-        code = await actor.disconnected("")
-        if code == _POLICY or code in _OWN_CODES or actor.received:
+        code = await client.disconnected("")
+        if code == _POLICY or code in _OWN_CODES or client.received:
             return f"closed with code {code}"
     return None
 
@@ -165,18 +177,18 @@ def _told(closed: dict[str, str]) -> str:
     return f"the gateway refuses the token of the role{'s' if len(closed) > 1 else ''} {names}: {how}"
 
 
-async def _with_http(stage: Stage) -> Cast:
-    cast = stage.cast
-    if cast.http is None:
-        return cast
+async def _with_http(ctx: CheckContext) -> KitConfig:
+    config = ctx.config
+    if config.http is None:
+        return config
     try:
-        async with stage.session.get(cast.http, allow_redirects=False):
-            return cast
+        async with ctx.session.get(config.http, allow_redirects=False):
+            return config
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        if cast.http == http_beside(cast.url):
-            return replace(cast, http=None)
+        if config.http == default_http_url(config.url):
+            return replace(config, http=None)
         why = "it does not answer" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        raise BadCast(f"http = {cast.http!r} cannot be reached: {why}") from error
+        raise KitConfigError(f"http = {config.http!r} cannot be reached: {why}") from error
 
 
 _PATIENCES: Final = 15  # a check may wait so many times as long as one answer may take
@@ -185,71 +197,76 @@ _WELCOMED: Final = "welcome.sent"
 
 
 async def run_checks(
-    cast: Cast,
+    config: KitConfig,
     chosen: Iterable[Check],
     progress: Callable[[Check], None] = lambda check: None,
-    results: list[Result] | None = None,
-) -> list[Result]:
+    results: list[CheckResult] | None = None,
+) -> list[CheckResult]:
     """What each came to; in `results`, where given, as soon as it is known.
 
     If nobody is let in, the first ones show that, and the others are blocked. What fails because a requirement that
     it needs does not hold is blocked too: the root cause is reported once.
     """
     results = [] if results is None else results
-    lessons, in_vain = Lessons(), 0
+    findings, in_vain = GatewayFindings(), 0
     for check in chosen:
         progress(check)
         if in_vain == _IN_VAIN_MAX:
             why = f"not played: in {in_vain} checks one after the other nobody was welcomed"
-            results.append(Result(check.name, check.requirements, Outcome.BLOCKED, why, blocked_by=_WELCOMED))
+            results.append(
+                CheckResult(check.name, check.requirements, CheckOutcome.BLOCKED, why, blocked_by=_WELCOMED)
+            )
             continue
-        stage = Stage(cast, lessons)
-        results.append(await judged(check, stage))
-        if any(actor.welcome for actor in stage.actors):
+        ctx = CheckContext(config, findings)
+        results.append(await run_check(check, ctx))
+        if any(client.welcome for client in ctx.all_clients):
             in_vain = 0
-        elif results[-1].outcome in (Outcome.FAIL, Outcome.BLOCKED):
+        elif results[-1].outcome in (CheckOutcome.FAIL, CheckOutcome.BLOCKED):
             in_vain += 1
     _find_root_causes(results)
     return results
 
 
-def _find_root_causes(results: list[Result]) -> None:
+def _find_root_causes(results: list[CheckResult]) -> None:
     """Turn failures into what is blocked, where a requirement that the check needs does not hold.
 
     A gateway that cannot be reached any more fails the first check that finds it so.
     """
-    first = next((place for place, one in enumerate(results) if one.outcome is Outcome.BLOCKED), None)
-    if first is not None and not any(one.outcome is Outcome.FAIL for one in results):
-        results[first] = replace(results[first], outcome=Outcome.FAIL, blocked_by="")
-    failed = {one for result in results if result.outcome is Outcome.FAIL for one in result.requirements}
+    first = next((place for place, one in enumerate(results) if one.outcome is CheckOutcome.BLOCKED), None)
+    if first is not None and not any(one.outcome is CheckOutcome.FAIL for one in results):
+        results[first] = replace(results[first], outcome=CheckOutcome.FAIL, blocked_by="")
+    failed = {one for result in results if result.outcome is CheckOutcome.FAIL for one in result.requirements}
     for place, result in enumerate(results):
         causes = [one for one in result.needs if one in failed and one not in result.requirements]
-        if result.outcome is Outcome.FAIL and causes:
-            results[place] = replace(result, outcome=Outcome.BLOCKED, evidence=(), blocked_by=causes[0])
+        if result.outcome is CheckOutcome.FAIL and causes:
+            results[place] = replace(result, outcome=CheckOutcome.BLOCKED, evidence=(), blocked_by=causes[0])
 
 
-async def judged(check: CheckOn[PlaceT], stage: PlaceT) -> Result:
+async def run_check(check: CheckOn[ContextT], ctx: ContextT) -> CheckResult:
     """Play it on a stage that was not entered yet; whatever happens on it becomes a result."""
     began = time.monotonic()
-    limit_s = stage.cast.patience_s * _PATIENCES
-    outcome, why, blocked_by = Outcome.PASS, "", ""
+    limit_s = ctx.config.timeout_s * _PATIENCES
+    outcome, why, blocked_by = CheckOutcome.PASS, "", ""
     try:
-        async with asyncio.timeout(limit_s), stage:
-            await check.play(stage)
+        async with asyncio.timeout(limit_s), ctx:
+            await check.play(ctx)
     except NotOffered as error:
-        outcome, why = Outcome.NOT_OFFERED, str(error)
-    except Unreachable as error:
-        outcome, why, blocked_by = Outcome.BLOCKED, str(error), _WELCOMED
+        outcome, why = CheckOutcome.NOT_OFFERED, str(error)
+    except GatewayUnreachable as error:
+        outcome, why, blocked_by = CheckOutcome.BLOCKED, str(error), _WELCOMED
     except Violation as error:
-        outcome, why = Outcome.FAIL, str(error)
-    except Refused as error:
-        outcome, why = Outcome.FAIL, f"the gateway refused a connection it had to accept: {error}"
+        outcome, why = CheckOutcome.FAIL, str(error)
+    except UpgradeRefused as error:
+        outcome, why = CheckOutcome.FAIL, f"the gateway refused a connection it had to accept: {error}"
     except TimeoutError:
-        outcome, why = Outcome.FAIL, f"not done within {limit_s:g} s: something hangs"
+        outcome, why = CheckOutcome.FAIL, f"not done within {limit_s:g} s: something hangs"
     except Exception as error:  # an envelope without what every envelope of its kind has
-        outcome, why = Outcome.FAIL, f"what came back cannot be understood: {type(error).__name__}: {error}"
-    why = stage.transcript.redacted(why)
-    evidence = stage.transcript.evidence(why) if outcome is Outcome.FAIL else ()
+        outcome, why = (
+            CheckOutcome.FAIL,
+            f"what came back cannot be understood: {type(error).__name__}: {error}",
+        )
+    why = ctx.transcript.redacted(why)
+    evidence = ctx.transcript.evidence(why) if outcome is CheckOutcome.FAIL else ()
     took_s = time.monotonic() - began
-    needs = (*check.needs, *sorted(stage.needs))
-    return Result(check.name, check.requirements, outcome, why, evidence, took_s, needs, blocked_by)
+    needs = (*check.needs, *sorted(ctx.needs))
+    return CheckResult(check.name, check.requirements, outcome, why, evidence, took_s, needs, blocked_by)

@@ -117,7 +117,7 @@ MUTANTS: Final = (
         "authentication.by-identity",
         IDENTITY,
         who_comes_back_is_free,
-        "peer-again may not send",
+        "peer-second-token may not send",
     ),
     Mutant(
         "authentication.space-access",

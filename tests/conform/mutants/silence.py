@@ -107,16 +107,16 @@ def on_one_socket(refusal: Refusal) -> Break:
     """What was asked of a participant holds for its first connection only."""
 
     def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-        elsewhere: set[str | None] = set()
+        second_space: set[str | None] = set()
 
         def take(room: Room, connection: RoomConnection, text: bytes) -> bytes:
             if connection.id in room.space.connections_of((connection.who,))[1:]:
-                elsewhere.add(envelope_id_in(text))
+                second_space.add(envelope_id_in(text))
             return text
 
         def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
             silenced = refused is not None and refused.refusal is refusal
-            return None if silenced and envelope.id in elsewhere else refused
+            return None if silenced and envelope.id in second_space else refused
 
         arriving(take)(monkeypatch)
         judging(judge)(monkeypatch)

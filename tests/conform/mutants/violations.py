@@ -67,7 +67,7 @@ def to_everyone(right: Any, room: Room, connection: RoomConnection, *what: Any) 
     show(room, error(room, connection, *what))
 
 
-def elsewhere(right: Any, room: Room, connection: RoomConnection, *what: Any) -> None:
+def second_space(right: Any, room: Room, connection: RoomConnection, *what: Any) -> None:
     """The first connection of its sender is told, whichever it came by."""
     first = room.space.connections_of((connection.who,))[:1]
     show(room, error(room, connection, *what), first)
@@ -105,7 +105,7 @@ MUTANTS: Final = (
         "stream/request",
     ),
     Mutant("violation.answered", TOLD, telling(lambda who, kind: who != "reader"), "expected that reader"),
-    Mutant("violation.answered", TOLD, wrapping(Room, "reject", elsewhere), "expected that listener"),
+    Mutant("violation.answered", TOLD, wrapping(Room, "reject", second_space), "expected that listener"),
     Mutant("violation.answered", TOLD, erring(without_to), "is not addressed to it: `to` is None"),
     Mutant("violation.answered", TOLD, erring(lambda e: replace(e, to=("owner",))), "`to` is ['owner']"),
     Mutant("violation.answered", TOLD, erring(lambda e: replace(e, sender=e.to[0])), "not from the gateway"),

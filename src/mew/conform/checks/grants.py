@@ -3,9 +3,20 @@
 from contextlib import suppress
 from typing import Any, Final
 
-from mew.conform.context import Stage
-from mew.conform.drafts import CHAT, HELLO, PROPOSAL, REASONING, STATUS, THOUGHT, Say, call, calling, request
-from mew.conform.expectations import blocked, passes, refused, shown
+from mew.conform.context import CheckContext
+from mew.conform.drafts import (
+    CHAT,
+    HELLO,
+    PROPOSAL,
+    REASONING,
+    STATUS,
+    THOUGHT,
+    Draft,
+    call,
+    calling,
+    request,
+)
+from mew.conform.expectations import expect_draft_refused, expect_passes, expect_refused, expect_shown
 from mew.conform.fixtures import a_guest, grant, granted, invitation, invite, revoke, somebody, somebody_new
 from mew.conform.match import refuses
 from mew.conform.outcome import NotOffered, demand
@@ -18,15 +29,15 @@ _BROKEN: Final = {1006, 1011}
 
 
 @check("grant.needs-capability")
-async def only_who_may_grant_does(stage: Stage) -> None:
+async def only_who_may_grant_does(ctx: CheckContext) -> None:
     """A grant from somebody without a capability for it is refused, nobody sees it, and nobody holds more."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
-    senders = [await stage.enter("peer")]  # who holds what it tries to give
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
+    senders = [await ctx.client("peer")]  # who holds what it tries to give
     with suppress(NotOffered):
         near = {"kind": "capability/grant-ack"}, {"kind": "capability/revoke"}, {"kind": "capability/gran"}
-        senders.append(await somebody(stage, *near, PROPOSAL.capability, CHAT))
+        senders.append(await somebody(ctx, *near, PROPOSAL.capability, CHAT))
         narrow = {"kind": "capability/grant", "payload": {"recipient": "somebody-else"}}
-        senders.append(await somebody(stage, narrow, PROPOSAL.capability, CHAT))
+        senders.append(await somebody(ctx, narrow, PROPOSAL.capability, CHAT))
     for sender in senders:
         gifts = (
             (recipient, PROPOSAL.capability),
@@ -36,17 +47,17 @@ async def only_who_may_grant_does(stage: Stage) -> None:
         for whom, gift in gifts:
             payload = {"recipient": whom.id, "capabilities": [gift], "reason": "conformance"}
             sent = await sender.send("capability/grant", payload, to=[whom.id])
-            await refused(stage, sender, sent, owner, recipient)
+            await expect_refused(ctx, sender, sent, owner, recipient)
         why = "through a grant whose sender may not grant (§3.6.6)"
-        await blocked(stage, recipient, owner, PROPOSAL, why)
-        await blocked(stage, sender, owner, STATUS, why)
+        await expect_draft_refused(ctx, recipient, owner, PROPOSAL, why)
+        await expect_draft_refused(ctx, sender, owner, STATUS, why)
 
 
 @check("grant.only-what-you-hold")
-async def nobody_grants_a_kind_that_it_lacks(stage: Stage) -> None:
+async def nobody_grants_a_kind_that_it_lacks(ctx: CheckContext) -> None:
     """Whatever somebody grants who may propose and not request, nobody can send a request by it."""
-    owner, granter = await stage.enter_all("owner", "granter")
-    recipient = await somebody(stage)
+    owner, granter = await ctx.clients("owner", "granter")
+    recipient = await somebody(ctx)
     wide: tuple[Any, ...] = (
         *({"kind": kind} for kind in ("mcp/request", "*", "mcp/*", "mcp/re*", "m*", "**")),
         {"kind": "mcp/request", "payload": {"method": "tools/call"}},
@@ -55,19 +66,19 @@ async def nobody_grants_a_kind_that_it_lacks(stage: Stage) -> None:
     for whom in (recipient, granter):
         why = f"by a grant of {granter.name}, who may not send it (§3.6.6)"
         for gift in wide:
-            await grant(stage, granter, whom, gift)
-            await blocked(stage, whom, owner, call("read_file"), f"after {gift} {why}")
-        await grant(stage, granter, whom, PROPOSAL.capability, {"kind": "mcp/request"})
-        await blocked(stage, whom, owner, call("read_file"), f"after a grant of both {why}")
-    await granted(stage, granter, recipient, PROPOSAL.capability, shown=PROPOSAL)
+            await grant(ctx, granter, whom, gift)
+            await expect_draft_refused(ctx, whom, owner, call("read_file"), f"after {gift} {why}")
+        await grant(ctx, granter, whom, PROPOSAL.capability, {"kind": "mcp/request"})
+        await expect_draft_refused(ctx, whom, owner, call("read_file"), f"after a grant of both {why}")
+    await granted(ctx, granter, recipient, PROPOSAL.capability, shown=PROPOSAL)
 
 
 @check("grant.only-what-you-hold")
-async def nobody_grants_a_payload_that_it_lacks(stage: Stage) -> None:
+async def nobody_grants_a_payload_that_it_lacks(ctx: CheckContext) -> None:
     """Whatever somebody grants who may call tools that begin with read_, nobody can call another by it."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
-    granter = await somebody(stage, {"kind": "capability/grant"}, calling("read_*"), CHAT)
-    wide: tuple[tuple[Any, Say], ...] = (
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
+    granter = await somebody(ctx, {"kind": "capability/grant"}, calling("read_*"), CHAT)
+    wide: tuple[tuple[Any, Draft], ...] = (
         ({"kind": "mcp/request"}, call("write_file")),
         ({"kind": "mcp/request", "payload": {}}, call("write_file")),
         ({"kind": "mcp/request", "payload": {"method": "tools/call"}}, call("write_file")),
@@ -79,53 +90,55 @@ async def nobody_grants_a_payload_that_it_lacks(stage: Stage) -> None:
         (calling("read_*", "tools/*"), request("tools/list", {"name": "read_me"})),
         ({"kind": "mcp/*", "payload": calling("read_*")["payload"]}, PROPOSAL),
     )
-    for gift, say in wide:
-        await grant(stage, granter, recipient, gift)
+    for gift, draft in wide:
+        await grant(ctx, granter, recipient, gift)
         why = f"after a grant of {gift} by {granter.name}, who may not send it (§3.6.6)"
-        await blocked(stage, recipient, owner, say, why)
-    await granted(stage, granter, recipient, calling("read_file"), shown=call("read_file"))
-    await blocked(stage, recipient, owner, call("write_file"), "by a grant of read_file")
+        await expect_draft_refused(ctx, recipient, owner, draft, why)
+    await granted(ctx, granter, recipient, calling("read_file"), shown=call("read_file"))
+    await expect_draft_refused(ctx, recipient, owner, call("write_file"), "by a grant of read_file")
 
 
 @check("grant.only-what-you-hold")
-async def nobody_grants_what_was_taken_from_it(stage: Stage) -> None:
+async def nobody_grants_what_was_taken_from_it(ctx: CheckContext) -> None:
     """What was revoked from somebody it can give neither to another nor back to itself."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
-    granter = await somebody(stage, {"kind": "capability/grant"}, CHAT)
-    held = await granted(stage, owner, granter, PROPOSAL.capability, shown=PROPOSAL)
-    await revoke(stage, owner, granter, grant_id=held)
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
+    granter = await somebody(ctx, {"kind": "capability/grant"}, CHAT)
+    held = await granted(ctx, owner, granter, PROPOSAL.capability, shown=PROPOSAL)
+    await revoke(ctx, owner, granter, grant_id=held)
     for whom in (recipient, granter):
-        await grant(stage, granter, whom, PROPOSAL.capability)
+        await grant(ctx, granter, whom, PROPOSAL.capability)
         why = f"by a grant of {granter.name}, from whom it was revoked before that (§3.6.6)"
-        await blocked(stage, whom, owner, PROPOSAL, why)
+        await expect_draft_refused(ctx, whom, owner, PROPOSAL, why)
 
 
 @check("grant.only-what-you-hold")
-async def nobody_invites_with_what_it_lacks(stage: Stage) -> None:
+async def nobody_invites_with_what_it_lacks(ctx: CheckContext) -> None:
     """Somebody invited cannot send what its inviter may not, whatever the invitation says, and whomever it names."""
-    owner, richer = await stage.enter("owner"), await a_guest(stage, CHAT, {"kind": "mcp/request"})
-    inviter = await a_guest(stage, {"kind": "space/invite"}, PROPOSAL.capability, CHAT)
+    owner, richer = await ctx.client("owner"), await a_guest(ctx, CHAT, {"kind": "mcp/request"})
+    inviter = await a_guest(ctx, {"kind": "space/invite"}, PROPOSAL.capability, CHAT)
     wide = [(somebody_new(), {"kind": kind}) for kind in ("mcp/request", "*", "mcp/*")]
     for who, gift in (*wide, (richer.id, CHAT)):
         try:
-            role = await invite(stage, inviter, invitation(who, CHAT, gift))
+            role = await invite(ctx, inviter, invitation(who, CHAT, gift))
         except NotOffered:
             continue  # refused as a whole
-        invited = await stage.join(role)
+        invited = await ctx.join(role)
         why = f"by an invitation of {who} with {gift} from {inviter.name}, who may not send it (§3.6.6)"
-        await blocked(stage, invited, owner, call("read_file"), why)
-    invited = await stage.join(await invite(stage, inviter, invitation(somebody_new(), CHAT)))
-    await passes(stage, invited, owner, HELLO, f"having been invited with it by {inviter.name}, who holds it")
+        await expect_draft_refused(ctx, invited, owner, call("read_file"), why)
+    invited = await ctx.join(await invite(ctx, inviter, invitation(somebody_new(), CHAT)))
+    await expect_passes(
+        ctx, invited, owner, HELLO, f"having been invited with it by {inviter.name}, who holds it"
+    )
 
 
 # What a grant does.
 
 
 @check("grant.payload")
-async def a_grant_names_recipient_and_capabilities(stage: Stage) -> None:
+async def a_grant_names_recipient_and_capabilities(ctx: CheckContext) -> None:
     """A grant without a recipient, or without an array of capabilities, gives nobody anything."""
-    owner, listener = await stage.enter_all("owner", "listener")
-    recipient = await somebody(stage)
+    owner, listener = await ctx.clients("owner", "listener")
+    recipient = await somebody(ctx)
     whom, what = recipient.id, [PROPOSAL.capability]
     lacking: tuple[Any, ...] = (
         {},
@@ -144,59 +157,65 @@ async def a_grant_names_recipient_and_capabilities(stage: Stage) -> None:
     )
     for payload in lacking:
         sent = await owner.send("capability/grant", payload, to=[whom])
-        await stage.come_through(owner, recipient, listener)
+        await ctx.round_trip(owner, recipient, listener)
         broken = set(owner.closings) & _BROKEN
         demand(
-            not broken or owner.heard(refuses(sent)),
+            not broken or owner.matching(refuses(sent)),
             f"the gateway broke off over the grant {sent['id']} with the payload {payload} instead of refusing it "
             f"(§3.6.1): closed with code {broken}",
         )
         for each in (recipient, listener):
-            await blocked(stage, each, owner, PROPOSAL, f"by a grant with the payload {payload} (§3.6.1)")
-    await granted(stage, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
+            await expect_draft_refused(
+                ctx, each, owner, PROPOSAL, f"by a grant with the payload {payload} (§3.6.1)"
+            )
+    await granted(ctx, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
 
 
 @check("grant.adds")
-async def a_grant_counts_on_the_connections_there_are(stage: Stage) -> None:
+async def a_grant_counts_on_the_connections_there_are(ctx: CheckContext) -> None:
     """After a grant its recipient, and nobody else, may send what it could not before, without reconnecting."""
-    owner, listener = await stage.enter_all("owner", "listener")
-    connections = await stage.twice(await somebody(stage), owner)
+    owner, listener = await ctx.clients("owner", "listener")
+    connections = await ctx.connect_twice(await somebody(ctx), owner)
     recipient = connections[-1]
-    gifts: tuple[tuple[Say, Any, Any], ...] = (
+    gifts: tuple[tuple[Draft, Any, Any], ...] = (
         (PROPOSAL, PROPOSAL.capability, ...),
         (REASONING, REASONING.capability, []),
         (call("read_file"), calling("read_file"), [recipient.id]),
         (STATUS, STATUS.capability, [listener.id]),  # `recipient` counts, not `to`
     )
-    for say, gift, to in gifts:
-        await blocked(stage, recipient, owner, say, "before it is granted")
-        await grant(stage, owner, recipient, gift, to=to)
+    for draft, gift, to in gifts:
+        await expect_draft_refused(ctx, recipient, owner, draft, "before it is granted")
+        await grant(ctx, owner, recipient, gift, to=to)
         for connection in connections:
-            await passes(stage, connection, owner, say, f"after it was granted {gift} (§3.6.1)")
-        await blocked(stage, listener, owner, say, f"by a grant to {recipient.name}")
+            await expect_passes(ctx, connection, owner, draft, f"after it was granted {gift} (§3.6.1)")
+        await expect_draft_refused(ctx, listener, owner, draft, f"by a grant to {recipient.name}")
 
 
 @check("grant.patterns")
-async def granted_capabilities_are_patterns(stage: Stage) -> None:
+async def granted_capabilities_are_patterns(ctx: CheckContext) -> None:
     """What is granted is matched like any capability: by kind, by wildcard, and by what is in the payload."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
-    await granted(stage, owner, recipient, calling("read_file"), shown=call("read_file"))
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
+    await granted(ctx, owner, recipient, calling("read_file"), shown=call("read_file"))
     others = [call(name) for name in ("write_file", "read_file2", "read_fil", "Read_file", "read_file\n", "")]
     others += [request("tools/list"), request("tools/call"), request("resources/read", {"name": "read_file"})]
-    others += [Say("mcp/proposal", call("read_file").payload), Say("mcp/request", {})]
-    for say in others:
-        await blocked(stage, recipient, owner, say, "by a grant of tools/call with read_file (§4.1)")
-    await grant(stage, owner, recipient, calling("list_*"), {"kind": "reasoning/*"})
-    for say in (call("list_files"), call("list_x"), REASONING, THOUGHT):
-        await passes(stage, recipient, owner, say, "by a grant of list_* and reasoning/*")
-    for say in (call("listing"), call("my_list_x"), PROPOSAL, Say("reasonings/start", {})):
-        await blocked(stage, recipient, owner, say, "by a grant of list_* and reasoning/* (§4.1)")
+    others += [Draft("mcp/proposal", call("read_file").payload), Draft("mcp/request", {})]
+    for draft in others:
+        await expect_draft_refused(
+            ctx, recipient, owner, draft, "by a grant of tools/call with read_file (§4.1)"
+        )
+    await grant(ctx, owner, recipient, calling("list_*"), {"kind": "reasoning/*"})
+    for draft in (call("list_files"), call("list_x"), REASONING, THOUGHT):
+        await expect_passes(ctx, recipient, owner, draft, "by a grant of list_* and reasoning/*")
+    for draft in (call("listing"), call("my_list_x"), PROPOSAL, Draft("reasonings/start", {})):
+        await expect_draft_refused(
+            ctx, recipient, owner, draft, "by a grant of list_* and reasoning/* (§4.1)"
+        )
 
 
 @check("grant.cumulative")
-async def grants_add_up(stage: Stage) -> None:
+async def grants_add_up(ctx: CheckContext) -> None:
     """A second and a third grant add to the first and to what there was: all of it passes."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
     held = [HELLO]
     gifts = (
         (PROPOSAL.capability, PROPOSAL),
@@ -204,137 +223,151 @@ async def grants_add_up(stage: Stage) -> None:
         (calling("read_*"), call("read_file")),  # inside the one before, which it does not narrow
         (REASONING.capability, REASONING),
     )
-    for gift, say in gifts:
-        await granted(stage, owner, recipient, gift, shown=say)
-        held.append(say)
+    for gift, draft in gifts:
+        await granted(ctx, owner, recipient, gift, shown=draft)
+        held.append(draft)
         for each in held:
-            await passes(stage, recipient, owner, each, f"as before, after a grant of {gift} (§3.6.1)")
+            await expect_passes(ctx, recipient, owner, each, f"as before, after a grant of {gift} (§3.6.1)")
 
 
 @check("grant.id-is-grant-id", "revoke.by-grant-id")
-async def a_grant_is_revoked_by_the_id_of_its_envelope(stage: Stage) -> None:
+async def a_grant_is_revoked_by_the_id_of_its_envelope(ctx: CheckContext) -> None:
     """A revocation with the id of a grant takes back that grant, and neither another nor what was held before."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
     held = {}
-    for gift, say in (
+    for gift, draft in (
         (PROPOSAL.capability, PROPOSAL),
         (REASONING.capability, REASONING),
         (STATUS.capability, STATUS),
     ):
-        held[await granted(stage, owner, recipient, gift, shown=say)] = say
+        held[await granted(ctx, owner, recipient, gift, shown=draft)] = draft
     first, second, third = held
     for grant_id in (second, first, third):
-        await revoke(stage, owner, recipient, grant_id=grant_id)
+        await revoke(ctx, owner, recipient, grant_id=grant_id)
         gone = held.pop(grant_id)
-        await blocked(stage, recipient, owner, gone, "after the grant of it was revoked (§3.6.2)")
+        await expect_draft_refused(ctx, recipient, owner, gone, "after the grant of it was revoked (§3.6.2)")
         for kept in (*held.values(), HELLO):
-            await passes(stage, recipient, owner, kept, "after another grant than the one of it was revoked")
-    await stage.rejoin(recipient)
-    for say in (PROPOSAL, REASONING, STATUS):
-        await blocked(stage, recipient, owner, say, "after it was revoked, having connected again (§3.6.2)")
+            await expect_passes(
+                ctx, recipient, owner, kept, "after another grant than the one of it was revoked"
+            )
+    await ctx.rejoin(recipient)
+    for draft in (PROPOSAL, REASONING, STATUS):
+        await expect_draft_refused(
+            ctx, recipient, owner, draft, "after it was revoked, having connected again (§3.6.2)"
+        )
 
 
 @check("grant.id-is-grant-id")
-async def only_the_grant_of_that_id_is_revoked(stage: Stage) -> None:
+async def only_the_grant_of_that_id_is_revoked(ctx: CheckContext) -> None:
     """Of two grants of the same the other stays; an id of no grant, or of another's, takes nothing from anyone else."""
-    owner, recipient, other = await stage.enter("owner"), await somebody(stage), await somebody(stage)
-    first = await granted(stage, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
-    second = await grant(stage, owner, recipient, PROPOSAL.capability)
-    of_another = await granted(stage, owner, other, PROPOSAL.capability, shown=PROPOSAL)
+    owner, recipient, other = await ctx.client("owner"), await somebody(ctx), await somebody(ctx)
+    first = await granted(ctx, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
+    second = await grant(ctx, owner, recipient, PROPOSAL.capability)
+    of_another = await granted(ctx, owner, other, PROPOSAL.capability, shown=PROPOSAL)
     for grant_id in (f"{first}x", first[:-1], first.upper(), "", "*", of_another):
-        await revoke(stage, owner, recipient, grant_id=grant_id)
-        await passes(stage, recipient, owner, PROPOSAL, f"after a revocation of {grant_id!r}, no grant of it")
-    await revoke(stage, owner, recipient, grant_id=first)
-    await passes(stage, recipient, owner, PROPOSAL, "by a second grant of it, after the first was revoked")
-    await revoke(stage, owner, recipient, grant_id=second)
-    await blocked(stage, recipient, owner, PROPOSAL, "after both grants of it were revoked (§3.6.2)")
+        await revoke(ctx, owner, recipient, grant_id=grant_id)
+        await expect_passes(
+            ctx, recipient, owner, PROPOSAL, f"after a revocation of {grant_id!r}, no grant of it"
+        )
+    await revoke(ctx, owner, recipient, grant_id=first)
+    await expect_passes(
+        ctx, recipient, owner, PROPOSAL, "by a second grant of it, after the first was revoked"
+    )
+    await revoke(ctx, owner, recipient, grant_id=second)
+    await expect_draft_refused(
+        ctx, recipient, owner, PROPOSAL, "after both grants of it were revoked (§3.6.2)"
+    )
 
 
 @check("revoke.by-grant-id")
-async def a_revocation_concerns_its_recipient_alone(stage: Stage) -> None:
+async def a_revocation_concerns_its_recipient_alone(ctx: CheckContext) -> None:
     """A grant with two capabilities goes as a whole; what another was granted stays, and who may not revoke cannot."""
-    owner, peer = await stage.enter_all("owner", "peer")
-    recipient, other = await somebody(stage), await somebody(stage)
+    owner, peer = await ctx.clients("owner", "peer")
+    recipient, other = await somebody(ctx), await somebody(ctx)
     gifts = PROPOSAL.capability, REASONING.capability
-    both = await granted(stage, owner, recipient, *gifts, shown=PROPOSAL)
-    await granted(stage, owner, other, *gifts, shown=PROPOSAL)
+    both = await granted(ctx, owner, recipient, *gifts, shown=PROPOSAL)
+    await granted(ctx, owner, other, *gifts, shown=PROPOSAL)
     payload = {"recipient": recipient.id, "grant_id": both}
-    await refused(stage, peer, await peer.send("capability/revoke", payload), owner)
-    for say in (PROPOSAL, REASONING):
-        await passes(stage, recipient, owner, say, "after a revocation by somebody who may not revoke")
-    await revoke(stage, owner, recipient, grant_id=both)
-    for say in (PROPOSAL, REASONING):
-        await blocked(stage, recipient, owner, say, "after the grant of it was revoked (§3.6.2)")
-        await passes(stage, other, owner, say, f"after a grant of {recipient.name} was revoked")
+    await expect_refused(ctx, peer, await peer.send("capability/revoke", payload), owner)
+    for draft in (PROPOSAL, REASONING):
+        await expect_passes(ctx, recipient, owner, draft, "after a revocation by somebody who may not revoke")
+    await revoke(ctx, owner, recipient, grant_id=both)
+    for draft in (PROPOSAL, REASONING):
+        await expect_draft_refused(ctx, recipient, owner, draft, "after the grant of it was revoked (§3.6.2)")
+        await expect_passes(ctx, other, owner, draft, f"after a grant of {recipient.name} was revoked")
 
 
 @check("revoke.by-pattern")
-async def a_pattern_revokes_all_that_matches(stage: Stage) -> None:
+async def a_pattern_revokes_all_that_matches(ctx: CheckContext) -> None:
     """A revocation by pattern takes all that is inside it, from however many grants, and nothing else, for good."""
-    owner, recipient = await stage.enter("owner"), await somebody(stage)
+    owner, recipient = await ctx.client("owner"), await somebody(ctx)
     reading = {"kind": "mcp/request", "payload": {"method": "resources/read"}}
     thinking = {"kind": "reasoning/thought"}
-    await granted(stage, owner, recipient, calling("read_file"), PROPOSAL.capability, shown=PROPOSAL)
+    await granted(ctx, owner, recipient, calling("read_file"), PROPOSAL.capability, shown=PROPOSAL)
     for gifts in (
         (calling("write_*"), reading),
         (calling("write_*"),),
         (thinking, REASONING.capability, STATUS.capability),
     ):
-        await grant(stage, owner, recipient, *gifts)
+        await grant(ctx, owner, recipient, *gifts)
     read = request("resources/read", {"uri": "file:///a"})
     held = [call("read_file"), call("write_file"), PROPOSAL, read, REASONING, THOUGHT, STATUS, HELLO]
-    for say in held:
-        await passes(stage, recipient, owner, say, "after it was granted")
-    steps: tuple[tuple[list[Any], list[Say]], ...] = (
+    for draft in held:
+        await expect_passes(ctx, recipient, owner, draft, "after it was granted")
+    steps: tuple[tuple[list[Any], list[Draft]], ...] = (
         ([{"kind": "mcp/request", "payload": {"method": "tools/*"}}], held[:2]),  # the example of §3.6.2
         ([REASONING.capability, thinking], [REASONING, THOUGHT]),
         ([{"kind": "mcp/*"}], [PROPOSAL, read]),
     )
     for patterns, gone in steps:
-        await revoke(stage, owner, recipient, capabilities=patterns)
-        held = [say for say in held if say not in gone]
-        for say in gone:
-            await blocked(stage, recipient, owner, say, f"after {patterns} was revoked (§3.6.2)")
-        for say in held:
-            await passes(stage, recipient, owner, say, f"after {patterns} was revoked, which it does not fit")
-    await stage.rejoin(recipient)
+        await revoke(ctx, owner, recipient, capabilities=patterns)
+        held = [draft for draft in held if draft not in gone]
+        for draft in gone:
+            await expect_draft_refused(ctx, recipient, owner, draft, f"after {patterns} was revoked (§3.6.2)")
+        for draft in held:
+            await expect_passes(
+                ctx, recipient, owner, draft, f"after {patterns} was revoked, which it does not fit"
+            )
+    await ctx.rejoin(recipient)
     for patterns, gone in steps:
-        for say in gone:
+        for draft in gone:
             why = f"after {patterns} was revoked, having connected again (§3.6.2)"
-            await blocked(stage, recipient, owner, say, why)
+            await expect_draft_refused(ctx, recipient, owner, draft, why)
 
 
 @check("revoke.by-pattern")
-async def a_pattern_is_revoked_from_its_recipient_alone(stage: Stage) -> None:
+async def a_pattern_is_revoked_from_its_recipient_alone(ctx: CheckContext) -> None:
     """What others hold inside the pattern they keep, and who may not revoke takes nothing."""
-    owner, peer = await stage.enter_all("owner", "peer")
-    recipient, other = await somebody(stage), await somebody(stage)
+    owner, peer = await ctx.clients("owner", "peer")
+    recipient, other = await somebody(ctx), await somebody(ctx)
     for whom in (recipient, other):
-        await granted(stage, owner, whom, PROPOSAL.capability, shown=PROPOSAL)
+        await granted(ctx, owner, whom, PROPOSAL.capability, shown=PROPOSAL)
     taking = {"recipient": recipient.id, "capabilities": [PROPOSAL.capability]}
-    await refused(stage, peer, await peer.send("capability/revoke", taking), owner)
-    await passes(stage, recipient, owner, PROPOSAL, "after a revocation by somebody who may not revoke")
-    await revoke(stage, owner, recipient, capabilities=[PROPOSAL.capability])
-    await blocked(stage, recipient, owner, PROPOSAL, "after it was revoked by its pattern (§3.6.2)")
+    await expect_refused(ctx, peer, await peer.send("capability/revoke", taking), owner)
+    await expect_passes(ctx, recipient, owner, PROPOSAL, "after a revocation by somebody who may not revoke")
+    await revoke(ctx, owner, recipient, capabilities=[PROPOSAL.capability])
+    await expect_draft_refused(
+        ctx, recipient, owner, PROPOSAL, "after it was revoked by its pattern (§3.6.2)"
+    )
     for keeper in (other, peer, owner):
-        witness = peer if keeper is owner else owner
-        await passes(stage, keeper, witness, PROPOSAL, f"after it was revoked from {recipient.name}")
+        observer = peer if keeper is owner else owner
+        await expect_passes(ctx, keeper, observer, PROPOSAL, f"after it was revoked from {recipient.name}")
 
 
 @check("revoke.immediate")
-async def a_revocation_counts_at_once(stage: Stage) -> None:
+async def a_revocation_counts_at_once(ctx: CheckContext) -> None:
     """From when anybody was shown a revocation the recipient is refused, on all its connections, as it is connected."""
-    owner, listener = await stage.enter_all("owner", "listener")
-    connections = await stage.twice(await somebody(stage), owner)
+    owner, listener = await ctx.clients("owner", "listener")
+    connections = await ctx.connect_twice(await somebody(ctx), owner)
     recipient = connections[-1]
     for _ in range(3):
         for by_id in (True, False):
-            grant_id = await granted(stage, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
+            grant_id = await granted(ctx, owner, recipient, PROPOSAL.capability, shown=PROPOSAL)
             for connection in connections:
-                await passes(stage, connection, owner, PROPOSAL, "after it was granted")
+                await expect_passes(ctx, connection, owner, PROPOSAL, "after it was granted")
             what = {"grant_id": grant_id} if by_id else {"capabilities": [PROPOSAL.capability]}
             sent = await owner.send("capability/revoke", {"recipient": recipient.id, **what})
-            await shown(sent, listener)
+            await expect_shown(sent, listener)
             for connection in connections:
                 why = "after a third was shown that it was revoked (§3.6.6)"
-                await blocked(stage, connection, owner, PROPOSAL, why)
+                await expect_draft_refused(ctx, connection, owner, PROPOSAL, why)

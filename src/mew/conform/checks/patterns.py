@@ -2,17 +2,19 @@
 
 from typing import Any, Final
 
-from mew.conform.context import Stage
-from mew.conform.drafts import CHAT, HELLO, Say, call, calling, request
-from mew.conform.expectations import held_to
+from mew.conform.context import CheckContext
+from mew.conform.drafts import CHAT, HELLO, Draft, call, calling, request
+from mew.conform.expectations import expect_enforced
 from mew.conform.fixtures import somebody
 from mew.conform.match import same
 from mew.conform.outcome import NotOffered
 from mew.conform.roles import ROLES
 from mew.conform.runner import check
 
-_RESPONSE: Final = Say("mcp/response", {"jsonrpc": "2.0", "id": 1, "result": {}}, {"correlation_id": ["r-1"]})
-_REJECT: Final = Say("mcp/reject", {"reason": "busy"}, {"correlation_id": ["p-1"]})
+_RESPONSE: Final = Draft(
+    "mcp/response", {"jsonrpc": "2.0", "id": 1, "result": {}}, {"correlation_id": ["r-1"]}
+)
+_REJECT: Final = Draft("mcp/reject", {"reason": "busy"}, {"correlation_id": ["p-1"]})
 
 
 def _asking(payload: Any) -> dict[str, Any]:
@@ -20,9 +22,9 @@ def _asking(payload: Any) -> dict[str, Any]:
 
 
 @check("pattern.exact")
-async def an_exact_kind_allows_nothing_else(stage: Stage) -> None:
+async def an_exact_kind_allows_nothing_else(ctx: CheckContext) -> None:
     """`chat` allows `chat`, and `mcp/proposal` that; nothing longer, shorter or in other letters."""
-    owner, listener = await stage.enter_all("owner", "listener")
+    owner, listener = await ctx.clients("owner", "listener")
     near = [
         "chat/acknowledge",
         "Chat",
@@ -39,9 +41,9 @@ async def an_exact_kind_allows_nothing_else(stage: Stage) -> None:
         "*",
         "/chat",
     ]
-    refused = [Say(kind, {"text": "hello"}) for kind in near]
-    await held_to(stage, listener, owner, ROLES["listener"][0], passing=[HELLO], refused=refused)
-    proposer = await stage.enter("proposer")
+    refused = [Draft(kind, {"text": "hello"}) for kind in near]
+    await expect_enforced(ctx, listener, owner, ROLES["listener"][0], passing=[HELLO], refused=refused)
+    proposer = await ctx.client("proposer")
     near = [
         "mcp/proposals",
         "mcp/propos",
@@ -52,8 +54,8 @@ async def an_exact_kind_allows_nothing_else(stage: Stage) -> None:
         "mcp",
         "mcp/*",
     ]
-    await held_to(
-        stage,
+    await expect_enforced(
+        ctx,
         proposer,
         owner,
         ROLES["proposer"][0],
@@ -63,41 +65,43 @@ async def an_exact_kind_allows_nothing_else(stage: Stage) -> None:
 
 
 @check("pattern.wildcard")
-async def a_wildcard_allows_what_it_stands_for(stage: Stage) -> None:
+async def a_wildcard_allows_what_it_stands_for(ctx: CheckContext) -> None:
     """`mcp/*` and `chat/*` allow every kind below them; not one beside, above or with more in front."""
-    owner, peer = await stage.enter_all("owner", "peer")
-    proposal = await call("read_file", kind="mcp/proposal").by(peer)
-    withdrawal = Say("mcp/withdraw", {"reason": "other"}, {"correlation_id": [proposal["id"]]})
+    owner, peer = await ctx.clients("owner", "peer")
+    proposal = await call("read_file", kind="mcp/proposal").send_by(peer)
+    withdrawal = Draft("mcp/withdraw", {"reason": "other"}, {"correlation_id": [proposal["id"]]})
     below = [call("read_file"), _RESPONSE, call("read_file", kind="mcp/proposal"), _REJECT, withdrawal]
     below += [
-        Say("chat/cancel", {}, {"correlation_id": ["c-1"]}),
-        Say("reasoning/thought", {"text": "so"}),
+        Draft("chat/cancel", {}, {"correlation_id": ["c-1"]}),
+        Draft("reasoning/thought", {"text": "so"}),
     ]
     beside = ["mcp", "mcpx/request", "xmcp/request", "x/mcp/request", "MCP/request", "mcp-request", "*"]
     beside += ["chatx", "reasoning", "xchat/cancel"]
     beside += ["participant/statusx", "participant/clear", "space/invite", "capability/grant-ack2"]
-    await held_to(stage, peer, owner, ROLES["peer"][0], passing=below, refused=[Say(kind) for kind in beside])
-
-
-@check("pattern.wildcard")
-async def a_wildcard_allows_nothing_of_other_kinds(stage: Stage) -> None:
-    """With `mcp/*` alone there is no chat."""
-    owner, held = await stage.enter("owner"), [{"kind": "mcp/*"}]
-    others = ("chat", "chat/cancel", "mcp", "mcpx/request", "reasoning/start", "participant/status")
-    await held_to(
-        stage,
-        await somebody(stage, *held),
-        owner,
-        held,
-        passing=[call("read_file"), _RESPONSE, call("read_file", kind="mcp/proposal"), _REJECT],
-        refused=[Say(kind, {"text": "hello"}) for kind in others],
+    await expect_enforced(
+        ctx, peer, owner, ROLES["peer"][0], passing=below, refused=[Draft(kind) for kind in beside]
     )
 
 
 @check("pattern.wildcard")
-async def a_wildcard_may_stand_anywhere(stage: Stage) -> None:
+async def a_wildcard_allows_nothing_of_other_kinds(ctx: CheckContext) -> None:
+    """With `mcp/*` alone there is no chat."""
+    owner, held = await ctx.client("owner"), [{"kind": "mcp/*"}]
+    others = ("chat", "chat/cancel", "mcp", "mcpx/request", "reasoning/start", "participant/status")
+    await expect_enforced(
+        ctx,
+        await somebody(ctx, *held),
+        owner,
+        held,
+        passing=[call("read_file"), _RESPONSE, call("read_file", kind="mcp/proposal"), _REJECT],
+        refused=[Draft(kind, {"text": "hello"}) for kind in others],
+    )
+
+
+@check("pattern.wildcard")
+async def a_wildcard_may_stand_anywhere(ctx: CheckContext) -> None:
     """In front, in the middle and twice, a wildcard leaves the rest of the text to fit, from end to end."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     held = [*map(calling, ("*_file", "get*now", "a*b*c")), CHAT]
     passing = [HELLO, *map(call, ("read_file", "write_file", "get_it_now", "get.now", "a1b2c", "a-b-b-c"))]
     near = [
@@ -111,18 +115,20 @@ async def a_wildcard_may_stand_anywhere(stage: Stage) -> None:
         "GET_now",
     ]
     near += ["a1c", "a1b", "1b2c"]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=map(call, near))
+    await expect_enforced(
+        ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=map(call, near)
+    )
 
 
 @check("pattern.nested")
-async def a_field_of_the_payload_must_fit(stage: Stage) -> None:
+async def a_field_of_the_payload_must_fit(ctx: CheckContext) -> None:
     """Another value, another type, another place and no value are refused; fields beside it do not matter."""
-    owner, reader = await stage.enter_all("owner", "reader")
+    owner, reader = await ctx.clients("owner", "reader")
     fields = {
         "params": {"name": "read_dir", "arguments": {"name": "write_file"}, "more": [1]},
         "extra": {"a": 1},
     }
-    passing = [call("read_file"), Say("mcp/request", {"method": "tools/call", **fields})]
+    passing = [call("read_file"), Draft("mcp/request", {"method": "tools/call", **fields})]
     names = (
         "write_file",
         "read",
@@ -142,26 +148,26 @@ async def a_field_of_the_payload_must_fit(stage: Stage) -> None:
             request("tools/call", params)
             for params in ({}, [name], "read_file", {"params": name}, {"Name": "read_file"})
         ),
-        Say("mcp/request", {"method": "tools/call", **name}),
-        Say("mcp/request", {"method": "tools/call", "params.name": "read_file"}),
-        Say("mcp/request", {"method": "tools/call", "params": None}),
-        Say("mcp/request", {"method": ["tools/call"], "params": name}),
-        Say("mcp/request", {"params": name}),
-        Say("mcp/request", {"Method": "tools/call", "params": name}),
-        Say("mcp/request", {"payload": {"method": "tools/call", "params": name}}),
-        Say("mcp/request", {}),
-        Say("mcp/request", ...),
-        Say("mcp/request", {}, {"method": "tools/call", "params": name}),
+        Draft("mcp/request", {"method": "tools/call", **name}),
+        Draft("mcp/request", {"method": "tools/call", "params.name": "read_file"}),
+        Draft("mcp/request", {"method": "tools/call", "params": None}),
+        Draft("mcp/request", {"method": ["tools/call"], "params": name}),
+        Draft("mcp/request", {"params": name}),
+        Draft("mcp/request", {"Method": "tools/call", "params": name}),
+        Draft("mcp/request", {"payload": {"method": "tools/call", "params": name}}),
+        Draft("mcp/request", {}),
+        Draft("mcp/request", ...),
+        Draft("mcp/request", {}, {"method": "tools/call", "params": name}),
         call(["read_file", "write_file"]),
     ]
     refused = [*map(call, names), *misplaced, request("tools/list", name)]
-    await held_to(stage, reader, owner, ROLES["reader"][0], passing=passing, refused=refused)
+    await expect_enforced(ctx, reader, owner, ROLES["reader"][0], passing=passing, refused=refused)
 
 
 @check("pattern.nested")
-async def every_field_of_one_capability_must_fit(stage: Stage) -> None:
+async def every_field_of_one_capability_must_fit(ctx: CheckContext) -> None:
     """Deep fields count, all of them, and those of one capability are not mixed with those of another."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     deep = {"path": "a", "mode": {"unix": {"owner": "rw"}}}
     held = [
         _asking({"method": "tools/call", "params": {"name": "write_file", "arguments": deep}}),
@@ -172,7 +178,7 @@ async def every_field_of_one_capability_must_fit(stage: Stage) -> None:
     ]
     read = request("resources/read", {"uri": "b", "more": 1})
     propose = request("prompts/get", {"name": "x"}, "mcp/proposal")
-    passing = [HELLO, call("write_file", {**deep, "more": 1}), read, propose, Say("chat/cancel", {"a": 1})]
+    passing = [HELLO, call("write_file", {**deep, "more": 1}), read, propose, Draft("chat/cancel", {"a": 1})]
     wrong: list[Any] = [
         {**deep, "path": "b"},
         {**deep, "mode": {"unix": {"owner": "r"}}},
@@ -185,19 +191,19 @@ async def every_field_of_one_capability_must_fit(stage: Stage) -> None:
     refused = [call("write_file", arguments) for arguments in wrong]
     refused += [call("read_file", deep), request("resources/read", {"uri": "a"}), request("prompts/get")]
     refused += [call("write_file", deep, "mcp/proposal"), request("resources/write", {"uri": "b"})]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)
 
 
 @check("pattern.exact", "pattern.nested")
-async def a_sign_stands_for_itself(stage: Stage) -> None:
+async def a_sign_stands_for_itself(ctx: CheckContext) -> None:
     """Signs that mean something in a regular expression mean nothing in a plain text."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     plain = ("read.me", "a+b", "f(x)", "c|d", "^e$")
     held = [*map(calling, plain), CHAT]
     near = ("readxme", "read.me\n", "aab", "fx", "c", "d", "e", "read.me2", "Read.me", "")
-    await held_to(
-        stage,
-        await somebody(stage, *held),
+    await expect_enforced(
+        ctx,
+        await somebody(ctx, *held),
         owner,
         held,
         passing=[HELLO, *map(call, plain)],
@@ -206,9 +212,9 @@ async def a_sign_stands_for_itself(stage: Stage) -> None:
 
 
 @check("pattern.values")
-async def a_value_that_is_no_text_must_be_the_same(stage: Stage) -> None:
+async def a_value_that_is_no_text_must_be_the_same(ctx: CheckContext) -> None:
     """A number, `true` or `false` in a payload pattern fits that value alone, and none of another type."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     values: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "dry_run": (True, (False, 1, "true", None, [True])),
         "force": (False, (True, 0, "", None)),
@@ -220,56 +226,60 @@ async def a_value_that_is_no_text_must_be_the_same(stage: Stage) -> None:
     ]
     passing = [HELLO, *(call("list", {name: value, "more": 1}) for name, (value, _) in values.items())]
     refused = [call("list", {name: other}) for name, (_, others) in values.items() for other in others]
-    guest = await somebody(stage, *held, CHAT)
-    await held_to(stage, guest, owner, [*held, CHAT], passing=passing, refused=[*refused, call("list")])
+    guest = await somebody(ctx, *held, CHAT)
+    await expect_enforced(ctx, guest, owner, [*held, CHAT], passing=passing, refused=[*refused, call("list")])
 
 
 @check("pattern.payload-of-any-kind")
-async def a_payload_pattern_counts_under_any_kind(stage: Stage) -> None:
+async def a_payload_pattern_counts_under_any_kind(ctx: CheckContext) -> None:
     """`{"kind": "*"}` with a payload pattern allows any kind whose payload fits, and nothing else."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     held: list[Any] = [{"kind": "*", "payload": {"text": "hello"}}]
-    passing = [HELLO, Say("reasoning/thought", {"text": "hello", "more": 1})]
-    others = [call("write_file"), Say("reasoning/thought", {"text": "bye"}), Say("reasoning/thought")]
-    await held_to(stage, await somebody(stage, *held, CHAT), owner, held, passing=passing, refused=others)
+    passing = [HELLO, Draft("reasoning/thought", {"text": "hello", "more": 1})]
+    others = [call("write_file"), Draft("reasoning/thought", {"text": "bye"}), Draft("reasoning/thought")]
+    await expect_enforced(ctx, await somebody(ctx, *held, CHAT), owner, held, passing=passing, refused=others)
 
 
 @check("pattern.examples-request")
-async def the_examples_for_a_request_hold(stage: Stage) -> None:
+async def the_examples_for_a_request_hold(ctx: CheckContext) -> None:
     """A `tools/call` passes under `mcp/*`, under `mcp/request`, and under that with method `tools/*`."""
-    owner = await stage.enter("owner")
-    await held_to(stage, await stage.enter("peer"), owner, ROLES["peer"][0], passing=[call("write_file")])
+    owner = await ctx.client("owner")
+    await expect_enforced(
+        ctx, await ctx.client("peer"), owner, ROLES["peer"][0], passing=[call("write_file")]
+    )
     held: list[Any] = [{"kind": "mcp/request"}, CHAT]
-    passing = [call("write_file"), request("resources/read"), Say("mcp/request", {})]
+    passing = [call("write_file"), request("resources/read"), Draft("mcp/request", {})]
     others = [
         call("write_file", kind=kind) for kind in ("mcp/proposal", "mcp/requests", "mcp/request/x", "mcp")
     ]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=others)
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=others)
     held = [_asking({"method": "tools/*"}), CHAT]
     passing = [call("write_file"), request("tools/list"), HELLO]
     methods = ("resources/read", "tools", "toolsx/call", "xtools/call", "Tools/call", "tool/call")
-    refused = [*others, *map(request, methods), Say("mcp/request", {}), Say("mcp/request", ...)]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    refused = [*others, *map(request, methods), Draft("mcp/request", {}), Draft("mcp/request", ...)]
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)
 
 
 @check("pattern.examples-chat")
-async def the_examples_for_a_chat_hold(stage: Stage) -> None:
+async def the_examples_for_a_chat_hold(ctx: CheckContext) -> None:
     """A chat passes under `chat` and under `*`, which allows every kind there is."""
-    owner, listener = await stage.enter_all("owner", "listener")
+    owner, listener = await ctx.clients("owner", "listener")
     kinds = ("chat/cancel", "reasoning/thought", "participant/compact-done", "capability/grant-ack")
-    everything = [HELLO, call("write_file"), _RESPONSE, *(Say(kind, {"text": "hello"}) for kind in kinds)]
-    await held_to(stage, owner, listener, ROLES["owner"][0], passing=everything)
-    await held_to(stage, listener, owner, ROLES["listener"][0], passing=[HELLO], refused=[call("write_file")])
+    everything = [HELLO, call("write_file"), _RESPONSE, *(Draft(kind, {"text": "hello"}) for kind in kinds)]
+    await expect_enforced(ctx, owner, listener, ROLES["owner"][0], passing=everything)
+    await expect_enforced(
+        ctx, listener, owner, ROLES["listener"][0], passing=[HELLO], refused=[call("write_file")]
+    )
 
 
 @check("pattern.examples-chat")
-async def a_chat_passes_under_nothing_else(stage: Stage) -> None:
+async def a_chat_passes_under_nothing_else(ctx: CheckContext) -> None:
     """A chat is refused under `mcp/*`, under `chat/*` and under `chat` with a text that it does not have."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     held: list[Any] = [{"kind": "mcp/*"}, {"kind": "chat/*"}, {"kind": "chat", "payload": {"text": "bye"}}]
-    passing = [call("write_file"), Say("chat/cancel"), Say("chat", {"text": "bye"})]
-    refused = [HELLO, Say("chat", {}), Say("chat", ...), Say("chat", {"text": "bye bye"})]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    passing = [call("write_file"), Draft("chat/cancel"), Draft("chat", {"text": "bye"})]
+    refused = [HELLO, Draft("chat", {}), Draft("chat", ...), Draft("chat", {"text": "bye bye"})]
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)
 
 
 _ITEMS: Final[tuple[Any, ...]] = (
@@ -283,16 +293,16 @@ _SEEN: Final[tuple[Any, ...]] = ([], [{"by": "you"}], [{}], "me", {"by": "you"})
 
 
 @check("pattern.regex")
-async def a_regular_expression_decides(stage: Stage) -> None:
+async def a_regular_expression_decides(ctx: CheckContext) -> None:
     """What an expression matches from end to end passes, in the payload and as a kind; what it does not is refused."""
-    owner, write = await stage.enter("owner"), stage.cast.notation.expression
+    owner, write = await ctx.client("owner"), ctx.config.notation.expression
     held = [
         calling(write("(read|list)_[a-z]+[0-9]?")),
         {"kind": write("reasoning/(thought|conclusion)")},
         CHAT,
     ]
     kinds = ("reasoning/thought", "reasoning/conclusion")
-    passing = [HELLO, *map(call, ("read_file", "list_b", "read_file2")), *map(Say, kinds)]
+    passing = [HELLO, *map(call, ("read_file", "list_b", "read_file2")), *map(Draft, kinds)]
     near = (
         "write_file",
         "read_",
@@ -305,15 +315,15 @@ async def a_regular_expression_decides(stage: Stage) -> None:
     )
     refused = [
         *map(call, near),
-        *map(Say, ("reasoning/thoughts", "reasoning/start", "xreasoning/thought", "reasoning/")),
+        *map(Draft, ("reasoning/thoughts", "reasoning/start", "xreasoning/thought", "reasoning/")),
     ]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)
 
 
 @check("pattern.jsonpath")
-async def a_path_finds_what_must_fit(stage: Stage) -> None:
+async def a_path_finds_what_must_fit(ctx: CheckContext) -> None:
     """What a JSONPath finds must fit: in a field, at a place in an array, and everywhere in one."""
-    owner, looking = await stage.enter("owner"), stage.cast.notation.looking
+    owner, looking = await ctx.client("owner"), ctx.config.notation.looking
     held = [
         looking("mcp/request", "$.params.arguments.path", "tmp_*"),
         looking("mcp/proposal", "$.params.items[1].name", "b"),
@@ -324,26 +334,26 @@ async def a_path_finds_what_must_fit(stage: Stage) -> None:
         HELLO,
         call("write_file", {"path": "tmp_a", "more": {"path": "x"}}),
         request("tools/call", {"items": [{"name": "a"}, {"name": "b"}]}, "mcp/proposal"),
-        Say("chat/cancel", {"seen": [{"by": "me"}, {"by": "me", "at": 1}]}),
+        Draft("chat/cancel", {"seen": [{"by": "me"}, {"by": "me", "at": 1}]}),
     ]
     refused = [
         *(
             call("write_file", arguments)
             for arguments in ({"path": "etc"}, {"path": "x/tmp_a"}, {"file": "tmp_a"}, {})
         ),
-        Say("mcp/request", {"path": "tmp_a", "arguments": {"path": "tmp_a"}}),
-        Say("mcp/request", ...),
+        Draft("mcp/request", {"path": "tmp_a", "arguments": {"path": "tmp_a"}}),
+        Draft("mcp/request", ...),
         *(request("tools/call", {"items": items}, "mcp/proposal") for items in _ITEMS),
-        *(Say("chat/cancel", {"seen": seen}) for seen in _SEEN),
-        Say("chat/cancel", {"by": "me"}),
+        *(Draft("chat/cancel", {"seen": seen}) for seen in _SEEN),
+        Draft("chat/cancel", {"by": "me"}),
     ]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)
 
 
 _READ: Final = call("read_file")
 _WRITE: Final = call("write_file")
 _PROPOSE: Final = call("write_file", kind="mcp/proposal")
-_FAILURE: Final = Say(
+_FAILURE: Final = Draft(
     "mcp/response", {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}, {"to": []}
 )
 _METHODS: Final = (
@@ -356,43 +366,43 @@ _METHODS: Final = (
 )
 
 
-def _all(kind: str) -> list[Say]:
+def _all(kind: str) -> list[Draft]:
     return [request(method, {"name": "write_file", "uri": "file:///a"}, kind) for method in _METHODS]
 
 
 @check("profile.any")
-async def each_is_held_to_its_own(stage: Stage) -> None:
+async def each_is_held_to_its_own(ctx: CheckContext) -> None:
     """Participants that are there together each may do what their own list says, and not what another's does."""
     names = ("owner", "peer", "proposer", "reader", "granter", "listener")
-    actors = {name: await stage.enter(name) for name in names if name in stage.cast.roles}
+    actors = {name: await ctx.client(name) for name in names if name in ctx.config.roles}
     if all(same(actors["owner"].capabilities, one.capabilities) for one in actors.values()):
         raise NotOffered("all have the same capabilities here")
     may = {HELLO: names, _READ: ("owner", "peer", "reader"), _WRITE: ("owner", "peer")}
     may |= {
         _PROPOSE: ("owner", "peer", "proposer", "granter"),
-        Say("reasoning/thought"): ("owner", "peer", "proposer"),
+        Draft("reasoning/thought"): ("owner", "peer", "proposer"),
     }
-    may[Say("chat/cancel", {"reason": "duplicate"})] = ("owner", "peer")
+    may[Draft("chat/cancel", {"reason": "duplicate"})] = ("owner", "peer")
     for _ in range(2):
-        for name, actor in actors.items():
-            witness = actors["owner" if name != "owner" else next(one for one in actors if one != "owner")]
-            passing = [say for say, who in may.items() if name in who]
-            refused = [say for say in may if say not in passing]
-            await held_to(stage, actor, witness, ROLES[name][0], passing=passing, refused=refused)
+        for name, client in actors.items():
+            observer = actors["owner" if name != "owner" else next(one for one in actors if one != "owner")]
+            passing = [draft for draft, who in may.items() if name in who]
+            refused = [draft for draft in may if draft not in passing]
+            await expect_enforced(ctx, client, observer, ROLES[name][0], passing=passing, refused=refused)
 
 
 @check("profile.full-access")
-async def full_access_sends_any_mcp_message(stage: Stage) -> None:
+async def full_access_sends_any_mcp_message(ctx: CheckContext) -> None:
     """With `mcp/*` and `chat`, requests and proposals of every method, responses, errors and chat pass."""
-    owner, peer = await stage.enter_all("owner", "peer")
+    owner, peer = await ctx.clients("owner", "peer")
     passing = [HELLO, *_all("mcp/request"), *_all("mcp/proposal"), _RESPONSE, _FAILURE]
-    await held_to(stage, peer, owner, ROLES["peer"][0], passing=passing)
+    await expect_enforced(ctx, peer, owner, ROLES["peer"][0], passing=passing)
 
 
 @check("profile.full-access")
-async def full_access_is_access_to_mcp(stage: Stage) -> None:
+async def full_access_is_access_to_mcp(ctx: CheckContext) -> None:
     """Who holds `mcp/*` and `chat` and nothing else manages nobody."""
-    owner, held = await stage.enter("owner"), [{"kind": "mcp/*"}, CHAT]
+    owner, held = await ctx.client("owner"), [{"kind": "mcp/*"}, CHAT]
     passing = [HELLO, *_all("mcp/request"), *_all("mcp/proposal"), _RESPONSE, _FAILURE]
     kinds = (
         "participant/clear",
@@ -402,37 +412,42 @@ async def full_access_is_access_to_mcp(stage: Stage) -> None:
         "space/kick",
         "capability/grant",
     )
-    await held_to(
-        stage,
-        await somebody(stage, *held),
+    await expect_enforced(
+        ctx,
+        await somebody(ctx, *held),
         owner,
         held,
         passing=passing,
         refused=[
-            Say(kind, {"participant_id": "nobody", "recipient": "nobody", "capabilities": []})
+            Draft(kind, {"participant_id": "nobody", "recipient": "nobody", "capabilities": []})
             for kind in kinds
         ],
     )
 
 
 @check("profile.proposal-only")
-async def proposal_only_makes_no_request(stage: Stage) -> None:
+async def proposal_only_makes_no_request(ctx: CheckContext) -> None:
     """Without `mcp/request` every request is refused, whatever its method; proposal, response and chat pass."""
-    owner, proposer = await stage.enter_all("owner", "proposer")
+    owner, proposer = await ctx.clients("owner", "proposer")
     held = ROLES["proposer"][0]
     passing = [HELLO, *_all("mcp/proposal"), _RESPONSE, _FAILURE]
-    proposal = await call("write_file", kind="mcp/proposal").by(proposer)
-    fulfilled = Say(
+    proposal = await call("write_file", kind="mcp/proposal").send_by(proposer)
+    fulfilled = Draft(
         "mcp/request", proposal["payload"], {"correlation_id": [proposal["id"]], "to": [owner.id]}
     )
-    refused = [*_all("mcp/request"), fulfilled, Say("mcp/request", {}), Say("mcp/request", _FAILURE.payload)]
-    await held_to(stage, proposer, owner, held, passing=passing, refused=refused)
+    refused = [
+        *_all("mcp/request"),
+        fulfilled,
+        Draft("mcp/request", {}),
+        Draft("mcp/request", _FAILURE.payload),
+    ]
+    await expect_enforced(ctx, proposer, owner, held, passing=passing, refused=refused)
 
 
 @check("profile.tool-specific")
-async def tool_specific_calls_its_tools_only(stage: Stage) -> None:
+async def tool_specific_calls_its_tools_only(ctx: CheckContext) -> None:
     """With `tools/call` and `read_*`, such calls pass; other tools, other methods and proposals are refused."""
-    owner, reader = await stage.enter_all("owner", "reader")
+    owner, reader = await ctx.clients("owner", "reader")
     passing = [
         HELLO,
         _RESPONSE,
@@ -443,13 +458,13 @@ async def tool_specific_calls_its_tools_only(stage: Stage) -> None:
     refused += [
         request(method, {"name": "read_file"}) for method in (*_METHODS[1:], "tools/calls", "tools/cal")
     ]
-    await held_to(stage, reader, owner, ROLES["reader"][0], passing=passing, refused=refused)
+    await expect_enforced(ctx, reader, owner, ROLES["reader"][0], passing=passing, refused=refused)
 
 
 @check("profile.monitoring", needs=("pattern.wildcard",))
-async def monitoring_lists_and_does_nothing(stage: Stage) -> None:
+async def monitoring_lists_and_does_nothing(ctx: CheckContext) -> None:
     """With `*/list` as method, lists of every sort pass, and nothing else does."""
-    owner = await stage.enter("owner")
+    owner = await ctx.client("owner")
     held: list[Any] = [{"kind": "mcp/request", "payload": {"method": "*/list"}}, CHAT]
     lists = ("tools/list", "resources/list", "prompts/list")
     methods = (
@@ -461,25 +476,25 @@ async def monitoring_lists_and_does_nothing(stage: Stage) -> None:
         "tools/List",
         "toolslist",
     )
-    refused = [*map(request, methods), request("tools/list", kind="mcp/proposal"), Say("mcp/request", {})]
+    refused = [*map(request, methods), request("tools/list", kind="mcp/proposal"), Draft("mcp/request", {})]
     refused.append(request("tools/call", {"method": "tools/list"}))
     passing = [HELLO, *map(request, lists), request("tools/list", {"cursor": "1"})]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)
 
 
 @check("profile.response-only")
-async def response_only_answers_and_does_nothing(stage: Stage) -> None:
+async def response_only_answers_and_does_nothing(ctx: CheckContext) -> None:
     """With `mcp/response` alone, responses pass; requests, proposals and chat do not."""
-    owner, held = await stage.enter("owner"), [{"kind": "mcp/response"}]
+    owner, held = await ctx.client("owner"), [{"kind": "mcp/response"}]
     refused = [
         *_all("mcp/request"),
         *_all("mcp/proposal"),
         HELLO,
-        Say("chat/acknowledge"),
-        Say("mcp/reject"),
+        Draft("chat/acknowledge"),
+        Draft("mcp/reject"),
     ]
     refused += [
-        Say(kind, _RESPONSE.payload) for kind in ("mcp/request", "mcp/responses", "mcp/respons", "mcp")
+        Draft(kind, _RESPONSE.payload) for kind in ("mcp/request", "mcp/responses", "mcp/respons", "mcp")
     ]
-    passing = [_RESPONSE, _FAILURE, Say("mcp/response", {})]
-    await held_to(stage, await somebody(stage, *held), owner, held, passing=passing, refused=refused)
+    passing = [_RESPONSE, _FAILURE, Draft("mcp/response", {})]
+    await expect_enforced(ctx, await somebody(ctx, *held), owner, held, passing=passing, refused=refused)

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import aiohttp
 
-from mew.conform.connection import PROTOCOL, Actor, open_connection
-from mew.conform.match import Fits, about, both, causes, is_kind, payload_of
+from mew.conform.connection import PROTOCOL, ScriptedClient, open_connection
+from mew.conform.match import Predicate, about, both, causes, is_kind, payload_of
 from mew.conform.outcome import NotOffered, Transcript, Violation
-from mew.conform.participant.prompts import Call
+from mew.conform.participant.prompts import ToolPrompt
 from mew.conform.participant.worker import Worker
 
 from .subject import Frame
-from .test_run import Company
+from .test_run import TestRun
 
-__all__ = ["ParticipantStage", "Prohibition"]
+__all__ = ["ParticipantContext", "Prohibition"]
 
 
 _LEAVE_S: Final = 2.0
@@ -32,34 +32,34 @@ _numbers = count(1)
 class Prohibition:
     """What the participant must not send from `since` on, until it is lifted, or ever."""
 
-    fits: Fits
+    fits: Predicate
     why: str
     since: int
     until: int | None = None
 
 
-class ParticipantStage:
+class ParticipantContext:
     """One check's play. An async context: at its end what it changed is undone, and those whom the kit plays leave."""
 
-    def __init__(self, company: Company) -> None:
-        self.company = company
-        self.cast = company.cast
-        self.subject = company.subject
-        self.traits = company.traits
-        self.transcript = Transcript({role.token for role in company.cast.roles.values()})
+    def __init__(self, test_run: TestRun) -> None:
+        self.test_run = test_run
+        self.config = test_run.config
+        self.subject = test_run.subject
+        self.traits = test_run.traits
+        self.transcript = Transcript({role.token for role in test_run.config.roles.values()})
         self.needs: set[str] = set()
         self.began = self.subject.place
         self.prohibitions: list[Prohibition] = []
-        self._actors: dict[str, Actor] = {}
-        self._connected: list[Actor] = []
+        self._actors: dict[str, ScriptedClient] = {}
+        self._connected: list[ScriptedClient] = []
         self._worker: Worker | None = None
-        self._afterwards: list[Callable[[], Awaitable[object]]] = []
+        self._cleanups: list[Callable[[], Awaitable[object]]] = []
         self._running: list[asyncio.Task[None]] = []
         self._is_there = False
         self._session: aiohttp.ClientSession
         self._tasks: asyncio.TaskGroup
 
-    async def __aenter__(self) -> "ParticipantStage":
+    async def __aenter__(self) -> "ParticipantContext":
         self.subject.transcript = self.transcript
         self._session = aiohttp.ClientSession()
         self._tasks = await asyncio.TaskGroup().__aenter__()
@@ -73,8 +73,8 @@ class ParticipantStage:
         try:
             async with asyncio.timeout(_LEAVE_S):
                 await self._clean_up()
-                for actor in self._connected:
-                    await actor.leave()
+                for client in self._connected:
+                    await client.leave()
         except TimeoutError:
             pass  # a participant that hangs must not hang the kit
         finally:
@@ -83,35 +83,35 @@ class ParticipantStage:
                 task.cancel()
             await self._tasks.__aexit__(None, None, None)
 
-    def afterwards(self, act: Callable[[], Awaitable[object]]) -> None:
+    def add_cleanup(self, act: Callable[[], Awaitable[object]]) -> None:
         """Have this done when the check is over, whatever came of it; what was asked for last is done first."""
-        self._afterwards.append(act)
+        self._cleanups.append(act)
 
     async def _clean_up(self) -> None:
-        while self._afterwards:
+        while self._cleanups:
             try:
-                await self._afterwards.pop()()
+                await self._cleanups.pop()()
             except (Violation, NotOffered):
                 continue  # it is gone
 
     # Who is there.
 
-    async def actor(self, name: str) -> Actor:
+    async def client(self, name: str) -> ScriptedClient:
         """One whom the kit plays, connected to the gateway."""
         await self._here()
         if name not in self._actors:
-            actor = await open_connection(self._session, self.cast, self.cast.roles[name], Transcript())
-            self._connected.append(actor)
-            self._running.append(self._tasks.create_task(actor.listen()))
-            welcome = await actor.hear(is_kind("system/welcome"), "a welcome")
-            actor.id = welcome["payload"]["you"]["id"]
-            self._actors[name] = actor
+            client = await open_connection(self._session, self.config, self.config.roles[name], Transcript())
+            self._connected.append(client)
+            self._running.append(self._tasks.create_task(client.read_loop()))
+            welcome = await client.expect(is_kind("system/welcome"), "a welcome")
+            client.id = welcome["payload"]["you"]["id"]
+            self._actors[name] = client
         return self._actors[name]
 
     async def worker(self) -> Worker:
         """The one with the tools `read_note` and `write_note`, who answers by itself."""
         if self._worker is None:
-            self._worker = Worker(await self.actor("worker"))
+            self._worker = Worker(await self.client("worker"))
             self._running.append(self._tasks.create_task(self._worker.work()))
         return self._worker
 
@@ -121,15 +121,16 @@ class ParticipantStage:
         await self._actors.pop(name).leave()
         if name == "worker":
             self._worker = None
-        who = self.cast.roles[name].id
+        who = self.config.roles[name].id
         gone = both(is_kind("system/presence"), lambda e: payload_of(e).get("event") == "leave")
         await self.subject.wait(
-            lambda: self.subject.was_shown(both(gone, _names(who)), since=since) or None, self.cast.patience_s
+            lambda: self.subject.was_shown(both(gone, _names(who)), since=since) or None,
+            self.config.timeout_s,
         )
 
     async def _here(self) -> None:
         if not self._is_there:
-            await self.company.presence()
+            await self.test_run.presence()
             self._is_there = True
 
     # What the participant is told.
@@ -141,9 +142,9 @@ class ParticipantStage:
 
         A field that is `...` is left out, `to` as well.
         """
-        actor = await self.actor(by)
+        client = await self.client(by)
         since = self.subject.place
-        sent = await actor.send(kind, payload, **{"to": [self.subject.id], **fields})
+        sent = await client.send(kind, payload, **{"to": [self.subject.id], **fields})
         await self.subject.reached(sent["id"], since)
         return sent
 
@@ -156,7 +157,7 @@ class ParticipantStage:
             "protocol": PROTOCOL,
             "id": f"conform-{uuid.uuid4()}",
             "ts": "2026-01-01T00:00:00Z",
-            "from": self.cast.roles[by].id,
+            "from": self.config.roles[by].id,
             "to": [self.subject.id],
             "kind": kind,
             "payload": {} if payload is None else payload,
@@ -177,7 +178,7 @@ class ParticipantStage:
         """Ask it with an MCP request of a fresh JSON-RPC id."""
         return await self.ask("mcp/request", rpc(method, params), by=by, **fields)
 
-    async def call(self, call: Call, *, by: str = "owner", **fields: Any) -> dict[str, Any]:
+    async def call(self, call: ToolPrompt, *, by: str = "owner", **fields: Any) -> dict[str, Any]:
         """Call one of its tools."""
         return await self.request(
             "tools/call", {"name": call.tool, "arguments": call.arguments}, by=by, **fields
@@ -190,48 +191,50 @@ class ParticipantStage:
             NotOffered: nobody told the kit what does.
         """
         filled = self.prompt_of(name, **values)
-        if isinstance(filled, Call):
+        if isinstance(filled, ToolPrompt):
             return await self.call(filled, by=by)
         return await self.ask("chat", {"text": filled, "format": "plain"}, by=by)
 
-    def prompt_of(self, name: str, **values: str) -> str | Call:
-        filled = self.company.prompts.filled(name, worker=self.cast.roles["worker"].id or "", **values)
+    def prompt_of(self, name: str, **values: str) -> str | ToolPrompt:
+        filled = self.test_run.prompts.filled(name, worker=self.config.roles["worker"].id or "", **values)
         if filled is None:
             raise NotOffered(f"no prompt {name!r} is configured")
         return filled
 
-    def call_of(self, name: str) -> Call:
+    def call_of(self, name: str) -> ToolPrompt:
         """A prompt that is a call, as `tool` is."""
         filled = self.prompt_of(name)
-        assert isinstance(filled, Call), f"{name} is no call"
+        assert isinstance(filled, ToolPrompt), f"{name} is no call"
         return filled
 
     # What the participant does.
 
-    async def hear(
-        self, fits: Fits, what: str, *, since: int | None = None, patience_s: float | None = None
+    async def expect(
+        self, fits: Predicate, what: str, *, since: int | None = None, timeout_s: float | None = None
     ) -> dict[str, Any]:
         """The first envelope that it sent since the check began, or since that place, and that fits; waited for.
 
         Raises:
             Violation: it did not come.
         """
-        return _envelope(await self.hear_frame(fits, what, since=since, patience_s=patience_s))
+        return _envelope(await self.expect_frame(fits, what, since=since, timeout_s=timeout_s))
 
-    async def hear_frame(
-        self, fits: Fits, what: str, *, since: int | None = None, patience_s: float | None = None
+    async def expect_frame(
+        self, fits: Predicate, what: str, *, since: int | None = None, timeout_s: float | None = None
     ) -> Frame:
         since = self.began if since is None else since
-        return await self.subject.hear(fits, what, since=since, patience_s=patience_s)
+        return await self.subject.expect(fits, what, since=since, timeout_s=timeout_s)
 
-    async def heard_if(self, fits: Fits, *, since: int | None = None) -> dict[str, Any] | None:
+    async def expect_optional(self, fits: Predicate, *, since: int | None = None) -> dict[str, Any] | None:
         """The same, where it may as well not come."""
         try:
-            return await self.hear(fits, "it", since=since)
+            return await self.expect(fits, "it", since=since)
         except Violation:
             return None
 
-    def said(self, fits: Fits, *, since: int | None = None, until: int | None = None) -> list[dict[str, Any]]:
+    def said(
+        self, fits: Predicate, *, since: int | None = None, until: int | None = None
+    ) -> list[dict[str, Any]]:
         """All that it sent since the check began, or since that place, and that fits."""
         since = self.began if since is None else since
         return [_envelope(frame) for frame in self.subject.said(fits, since=since, until=until)]
@@ -243,7 +246,7 @@ class ParticipantStage:
             Violation: none came.
         """
         where = f"{what} that names the request {sent['id']} in `correlation_id`"
-        return await self.hear(both(is_kind("mcp/response"), about(sent)), where)
+        return await self.expect(both(is_kind("mcp/response"), about(sent)), where)
 
     async def result(self, sent: Mapping[str, Any]) -> Any:
         """The result in its response.
@@ -266,12 +269,12 @@ class ParticipantStage:
         if not self.traits.answers_status:
             raise NotOffered("the participant does not answer participant/request-status")
         sent = await self.ask("participant/request-status", payload)
-        return payload_of(await self.hear_status(sent))
+        return payload_of(await self.expect_status(sent))
 
-    async def hear_status(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+    async def expect_status(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """The status that answers this: it names it, or came after it and names nothing."""
         since = (await self.subject.reached(sent["id"], self.began)).place
-        return await self.hear(
+        return await self.expect(
             lambda e: e.get("kind") == "participant/status" and (sent["id"] in causes(e) or not causes(e)),
             f"a participant/status after the {sent['kind']}",
             since=since,
@@ -279,7 +282,7 @@ class ParticipantStage:
 
     # What must not happen.
 
-    def never(self, fits: Fits, why: str, *, since: int | None = None) -> Prohibition:
+    def never(self, fits: Predicate, why: str, *, since: int | None = None) -> Prohibition:
         """Since the check began, or since that place, and to the end of the run, the participant must not send this."""
         prohibition = Prohibition(fits, why, self.began if since is None else since)
         self.prohibitions.append(prohibition)
@@ -297,7 +300,7 @@ class ParticipantStage:
         try:
             await self.ponged()
             if not self.traits.answers_mcp and not self.traits.answers_status:
-                await asyncio.sleep(min(_UNANSWERED_S, self.cast.patience_s))  # there is nothing to wait for
+                await asyncio.sleep(min(_UNANSWERED_S, self.config.timeout_s))  # there is nothing to wait for
         finally:
             self.keep()  # says more than that it does not answer any more
 
@@ -335,5 +338,5 @@ def _envelope(frame: Frame) -> dict[str, Any]:
     return frame.envelope
 
 
-def _names(who: str | None) -> Fits:
+def _names(who: str | None) -> Predicate:
     return lambda e: isinstance(one := payload_of(e).get("participant"), dict) and one.get("id") == who

@@ -7,44 +7,44 @@ from mew.conform.match import about, both, is_kind, payload_of, to_of
 from mew.conform.outcome import Violation
 from mew.conform.participant.worker import INITIALIZE
 
-from .context import ParticipantStage
-from .test_run import Company, Traits
+from .context import ParticipantContext
+from .test_run import TestRun, Traits
 
-__all__ = ["get_acquainted"]
+__all__ = ["probe_participant"]
 
 
 _PAGES_MAX: Final = 20
 _CHATS: Final = 4
 
 
-async def get_acquainted(company: Company) -> Traits:
+async def probe_participant(test_run: TestRun) -> Traits:
     """Its traits; that it does something badly is for the checks to say."""
-    async with ParticipantStage(company) as stage:
-        status = await _status(stage)
-        tools = await _tools(stage)
-        answers = tools is not None or await _answers(stage, "initialize")
-        replies, acknowledges = await _talk(stage)
+    async with ParticipantContext(test_run) as ctx:
+        status = await _status(ctx)
+        tools = await _tools(ctx)
+        answers = tools is not None or await _answers(ctx, "initialize")
+        replies, acknowledges = await _talk(ctx)
         for number in range(_CHATS):
-            await stage.ask("chat", {"text": f"Nobody need answer this, number {number}."}, to=...)
-        later = None if status is None else await _status(stage)
+            await ctx.ask("chat", {"text": f"Nobody need answer this, number {number}."}, to=...)
+        later = None if status is None else await _status(ctx)
         return Traits(status, tools or {}, answers, _remembers(status, later), replies, acknowledges)
 
 
-async def _status(stage: ParticipantStage) -> Mapping[str, Any] | None:
-    sent = await stage.ask("participant/request-status")
+async def _status(ctx: ParticipantContext) -> Mapping[str, Any] | None:
+    sent = await ctx.ask("participant/request-status")
     try:
-        return payload_of(await stage.hear_status(sent))
+        return payload_of(await ctx.expect_status(sent))
     except Violation:
         return None
 
 
-async def _tools(stage: ParticipantStage) -> dict[str, Mapping[str, Any]] | None:
+async def _tools(ctx: ParticipantContext) -> dict[str, Mapping[str, Any]] | None:
     """By name; None: it does not answer."""
     tools: dict[str, Mapping[str, Any]] = {}
     params: dict[str, Any] | None = None
     for _ in range(_PAGES_MAX):
-        sent = await stage.request("tools/list", params)
-        answer = await stage.heard_if(both(is_kind("mcp/response"), about(sent)))
+        sent = await ctx.request("tools/list", params)
+        answer = await ctx.expect_optional(both(is_kind("mcp/response"), about(sent)))
         if answer is None:
             return tools or None
         result = payload_of(answer).get("result")
@@ -57,16 +57,16 @@ async def _tools(stage: ParticipantStage) -> dict[str, Mapping[str, Any]] | None
     return tools
 
 
-async def _answers(stage: ParticipantStage, method: str) -> bool:
-    sent = await stage.request(method, INITIALIZE)
-    return await stage.heard_if(both(is_kind("mcp/response"), about(sent))) is not None
+async def _answers(ctx: ParticipantContext, method: str) -> bool:
+    sent = await ctx.request(method, INITIALIZE)
+    return await ctx.expect_optional(both(is_kind("mcp/response"), about(sent))) is not None
 
 
-async def _talk(stage: ParticipantStage) -> tuple[bool, bool]:
+async def _talk(ctx: ParticipantContext) -> tuple[bool, bool]:
     """Whether it answers what is said to it with a chat, and whether with an acknowledgement."""
-    since = stage.subject.place
-    said = await stage.prompt("chat")
-    answer = await stage.heard_if(
+    since = ctx.subject.place
+    said = await ctx.prompt("chat")
+    answer = await ctx.expect_optional(
         lambda e: (
             e.get("kind") in ("chat", "chat/acknowledge")
             and (about(said)(e) or "owner" in to_of(e) or e.get("kind") == "chat")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-__all__ = ["PROMPTS", "BadPrompts", "Call", "Prompts", "example", "read_prompts"]
+__all__ = ["PROMPTS", "BadPrompts", "Prompts", "ToolPrompt", "example", "read_prompts"]
 
 PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,7 +47,7 @@ class BadPrompts(Exception):
     """The file cannot be used; the message says why."""
 
 
-class Call(Struct, frozen=True, forbid_unknown_fields=True):
+class ToolPrompt(Struct, frozen=True, forbid_unknown_fields=True):
     """One of the participant's tools, and what to call it with."""
 
     tool: str
@@ -56,13 +56,15 @@ class Call(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """`patience_s` is how long an answer may take, `feed_tokens_max` how much may be said to fill a memory."""
+    """`timeout_s` is how long an answer may take, `feed_tokens_max` how much may be said to fill a memory."""
 
-    said: Mapping[str, str | Call] = field(default_factory=lambda: MappingProxyType({"chat": _GREETING}))
-    patience_s: float = 5.0
+    said: Mapping[str, str | ToolPrompt] = field(
+        default_factory=lambda: MappingProxyType({"chat": _GREETING})
+    )
+    timeout_s: float = 5.0
     feed_tokens_max: int = 20_000
 
-    def filled(self, name: str, **values: str) -> str | Call | None:
+    def filled(self, name: str, **values: str) -> str | ToolPrompt | None:
         """A prompt with what the kit knows in it; None: there is none of this name."""
         prompt = self.said.get(name)
         values = {"word": f"w{uuid.uuid4().hex[:8]}", **values}
@@ -70,8 +72,8 @@ class Prompts:
 
 
 class _Read(Struct, frozen=True, forbid_unknown_fields=True):
-    prompts: dict[str, str | Call] = {}
-    patience_s: float = 5.0
+    prompts: dict[str, str | ToolPrompt] = {}
+    timeout_s: float = 5.0
     feed_tokens_max: int = 20_000
 
 
@@ -89,11 +91,11 @@ def read_prompts(file: Path) -> Prompts:
     for name, prompt in read.prompts.items():
         if name not in PROMPTS:
             raise BadPrompts(f"{file}: there is no prompt {name!r}; the prompts are {', '.join(PROMPTS)}")
-        if name in _CALLS and not isinstance(prompt, Call):
+        if name in _CALLS and not isinstance(prompt, ToolPrompt):
             raise BadPrompts(f"{file}: the prompt {name!r} has to be a call: {{tool = …, arguments = {{…}}}}")
-    if read.patience_s <= 0:
-        raise BadPrompts(f"{file}: patience_s must be above 0")
-    return Prompts({"chat": _GREETING, **read.prompts}, read.patience_s, read.feed_tokens_max)
+    if read.timeout_s <= 0:
+        raise BadPrompts(f"{file}: timeout_s must be above 0")
+    return Prompts({"chat": _GREETING, **read.prompts}, read.timeout_s, read.feed_tokens_max)
 
 
 def example() -> str:
@@ -102,7 +104,7 @@ def example() -> str:
         "# What makes the participant do things, for `mew conform participant`; what has no prompt is not offered.",
         "# A text is said to it in a chat, a call is made of one of its tools. {worker} is a participant with the",
         "# tools read_note and write_note, {word} a word that the kit makes up.",
-        "patience_s = 5.0  # how long an answer may take",
+        "timeout_s = 5.0  # how long an answer may take",
         "feed_tokens_max = 20000  # how much may be said to fill a memory",
         "",
         "[prompts]",
@@ -119,8 +121,8 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
             for name, known in values.items():
                 value = value.replace(f"{{{name}}}", known)
             return value
-        case Call(tool, arguments):
-            return Call(tool, _filled(arguments, values))
+        case ToolPrompt(tool, arguments):
+            return ToolPrompt(tool, _filled(arguments, values))
         case dict():
             return {key: _filled(item, values) for key, item in value.items()}
         case list():

@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from mew.conform.outcome import NotOffered, Outcome, Result, Violation
-from mew.conform.runner import CheckOn, Registry, judged
+from mew.conform.outcome import CheckOutcome, CheckResult, NotOffered, Violation
+from mew.conform.runner import CheckOn, Registry, run_check
 
-from .context import ParticipantStage
-from .probe import get_acquainted
-from .test_run import Company
+from .context import ParticipantContext
+from .probe import probe_participant
+from .test_run import TestRun
 
-__all__ = ["ParticipantCheck", "check", "participant_checks", "try_participant"]
+__all__ = ["ParticipantCheck", "check", "participant_checks", "run_participant_checks"]
 
 
-ParticipantCheck = CheckOn[ParticipantStage]
+ParticipantCheck = CheckOn[ParticipantContext]
 
-_registry: Registry[ParticipantStage] = Registry()
+_registry: Registry[ParticipantContext] = Registry()
 check = _registry.check
 
 
@@ -28,55 +28,55 @@ def participant_checks() -> tuple[ParticipantCheck, ...]:
     return tuple(_registry.checks)
 
 
-async def try_participant(
-    company: Company,
+async def run_participant_checks(
+    test_run: TestRun,
     chosen: Iterable[ParticipantCheck],
     progress: Callable[[ParticipantCheck], None] = lambda check: None,
-    results: list[Result] | None = None,
-) -> list[Result]:
+    results: list[CheckResult] | None = None,
+) -> list[CheckResult]:
     """What each came to; in `results`, where given, as soon as it is known. The participant is connected by then."""
-    company.traits = await get_acquainted(company)
+    test_run.traits = await probe_participant(test_run)
     results, stages = [] if results is None else results, []
     for check in chosen:
         progress(check)
-        stage = ParticipantStage(company)
-        results.append(await judged(check, stage))
-        stages.append(stage)
-        await _mend(company, check)
-    return [_in_the_end(result, stage) for result, stage in zip(results, stages, strict=True)]
+        ctx = ParticipantContext(test_run)
+        results.append(await run_check(check, ctx))
+        stages.append(ctx)
+        await _mend(test_run, check)
+    return [_in_the_end(result, ctx) for result, ctx in zip(results, stages, strict=True)]
 
 
-async def _mend(company: Company, check: ParticipantCheck) -> None:
+async def _mend(test_run: TestRun, check: ParticipantCheck) -> None:
     """What a participant did wrong in one check is not held against it in the others: it is to answer as before."""
-    if company.lost or company.dismissed or company.broken_since or await _answers(company):
+    if test_run.lost or test_run.dismissed or test_run.broken_since or await _answers(test_run):
         return
     with suppress(NotOffered):
-        await company.begin_anew()
-        if await _answers(company):
+        await test_run.begin_anew()
+        if await _answers(test_run):
             return
-    company.broken_since = check.name
+    test_run.broken_since = check.name
 
 
-async def _answers(company: Company) -> bool:
+async def _answers(test_run: TestRun) -> bool:
     """Whether it still answers what it answered at first; who answered nothing then is not asked."""
-    if not company.subject.present:
+    if not test_run.subject.present:
         return True  # it may come back by itself
-    async with ParticipantStage(company) as stage:
+    async with ParticipantContext(test_run) as ctx:
         try:
-            await stage.ponged()
+            await ctx.ponged()
         except (Violation, NotOffered):
-            return not company.subject.present
+            return not test_run.subject.present
     return True
 
 
-def _in_the_end(result: Result, stage: ParticipantStage) -> Result:
+def _in_the_end(result: CheckResult, ctx: ParticipantContext) -> CheckResult:
     """As it was, unless the participant has done since then what it must never."""
-    if result.outcome is not Outcome.PASS:
+    if result.outcome is not CheckOutcome.PASS:
         return result
     try:
-        stage.keep()
+        ctx.keep()
     except Violation as error:
         return replace(
-            result, outcome=Outcome.FAIL, why=str(error), evidence=stage.transcript.evidence(str(error))
+            result, outcome=CheckOutcome.FAIL, why=str(error), evidence=ctx.transcript.evidence(str(error))
         )
     return result

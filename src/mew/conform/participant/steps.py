@@ -8,7 +8,7 @@ from typing import Any, Final
 from mew.conform.match import about, both, causes, is_kind, payload_of
 from mew.conform.outcome import NotOffered, Violation
 
-from .context import ParticipantStage
+from .context import ParticipantContext
 
 __all__ = [
     "PASSES",
@@ -55,21 +55,21 @@ def fresh_word() -> str:
 # What it is given to do with.
 
 
-def needs_mcp(stage: ParticipantStage) -> None:
+def needs_mcp(ctx: ParticipantContext) -> None:
     """
     Raises:
         NotOffered: it has nothing to do with MCP.
     """
-    if not stage.traits.answers_mcp and not stage.said(_speaks_mcp, since=0):
+    if not ctx.traits.answers_mcp and not ctx.said(_speaks_mcp, since=0):
         raise NotOffered("the participant does not take part in MCP")
 
 
-def needs_responses(stage: ParticipantStage) -> None:
+def needs_responses(ctx: ParticipantContext) -> None:
     """
     Raises:
         NotOffered: it answers no MCP requests, so that they cannot be used to see something else.
     """
-    if not stage.traits.answers_mcp:
+    if not ctx.traits.answers_mcp:
         raise NotOffered("the participant answers no MCP requests")
 
 
@@ -77,34 +77,34 @@ def _speaks_mcp(envelope: Mapping[str, Any]) -> bool:
     return str(envelope.get("kind")).startswith("mcp/")
 
 
-def needs_memory(stage: ParticipantStage) -> None:
+def needs_memory(ctx: ParticipantContext) -> None:
     """
     Raises:
         NotOffered: it retains nothing that it tells of.
     """
-    if not stage.traits.remembers:
+    if not ctx.traits.remembers:
         raise NotOffered("the participant's status tells of nothing that it retains")
 
 
 # What it sent in all the run.
 
 
-def every(stage: ParticipantStage, *kinds: str) -> list[Envelope]:
+def every(ctx: ParticipantContext, *kinds: str) -> list[Envelope]:
     """All that it sent of these kinds since it first came."""
-    return stage.said(is_kind(*kinds), since=0)
+    return ctx.said(is_kind(*kinds), since=0)
 
 
-async def some(stage: ParticipantStage, kind: str, prompt: str | None = None) -> list[Envelope]:
+async def some(ctx: ParticipantContext, kind: str, prompt: str | None = None) -> list[Envelope]:
     """All that it ever sent of a kind, one at least; a prompt is tried where it sent none yet.
 
     Raises:
         NotOffered: it sends none.
     """
-    found = every(stage, kind)
+    found = every(ctx, kind)
     if not found and prompt is not None:
-        await stage.prompt(prompt)
-        await stage.heard_if(is_kind(kind))
-        found = every(stage, kind)
+        await ctx.prompt(prompt)
+        await ctx.expect_optional(is_kind(kind))
+        found = every(ctx, kind)
     if not found:
         raise NotOffered(f"the participant never sent {kind}")
     return found
@@ -113,54 +113,54 @@ async def some(stage: ParticipantStage, kind: str, prompt: str | None = None) ->
 # What shows what it did.
 
 
-async def effect(stage: ParticipantStage) -> Any:
+async def effect(ctx: ParticipantContext) -> Any:
     """What shows how often `tool` was carried out; None: nobody told the kit what does."""
-    if "effect" not in stage.company.prompts.said:
+    if "effect" not in ctx.test_run.prompts.said:
         return None
-    return await stage.result(await stage.call(stage.call_of("effect")))
+    return await ctx.result(await ctx.call(ctx.call_of("effect")))
 
 
 # Pauses.
 
 
-async def pause(stage: ParticipantStage, payload: Any = None, **fields: Any) -> Envelope:
+async def pause(ctx: ParticipantContext, payload: Any = None, **fields: Any) -> Envelope:
     """Pause it, so that the gateway knows nothing of that; lifted when the check is over."""
-    sent = await stage.show(
+    sent = await ctx.show(
         "participant/pause", {"reason": "conformance"} if payload is None else payload, **fields
     )
-    stage.afterwards(lambda: resume(stage, sent))
+    ctx.add_cleanup(lambda: resume(ctx, sent))
     return sent
 
 
-async def resume(stage: ParticipantStage, paused: Mapping[str, Any], **fields: Any) -> Envelope:
-    return await stage.show("participant/resume", **{"correlation_id": [paused["id"]], **fields})
+async def resume(ctx: ParticipantContext, paused: Mapping[str, Any], **fields: Any) -> Envelope:
+    return await ctx.show("participant/resume", **{"correlation_id": [paused["id"]], **fields})
 
 
-async def time_of_answer(stage: ParticipantStage) -> float:
+async def time_of_answer(ctx: ParticipantContext) -> float:
     """How long it takes for an answer when nothing holds it back, in seconds.
 
     Raises:
         NotOffered: it answers neither requests nor chats.
     """
-    if stage.traits.answers_mcp:
-        sent = await stage.request("ping")
+    if ctx.traits.answers_mcp:
+        sent = await ctx.request("ping")
         fits = both(is_kind("mcp/response"), about(sent))
-    elif stage.traits.replies:
-        sent = await stage.prompt("chat")
+    elif ctx.traits.replies:
+        sent = await ctx.prompt("chat")
         fits = is_kind("chat")
     else:
         raise NotOffered("the participant answers neither requests nor chats")
-    shown = await stage.subject.reached(sent["id"], stage.began)
-    answer = await stage.hear_frame(fits, f"an answer to {sent['kind']}", since=shown.place)
+    shown = await ctx.subject.reached(sent["id"], ctx.began)
+    answer = await ctx.expect_frame(fits, f"an answer to {sent['kind']}", since=shown.place)
     return answer.at_s - shown.at_s
 
 
-async def lull(stage: ParticipantStage, took_s: float) -> None:
+async def lull(ctx: ParticipantContext, took_s: float) -> None:
     """Give one that is paused the time to do wrong: several times what it takes when it is not."""
-    if stage.traits.answers_status:  # a status may pass a pause, and may not
-        sent = await stage.ask("participant/request-status")
-        await stage.heard_if(both(is_kind("participant/status"), about(sent)))
-    await asyncio.sleep(min(stage.cast.patience_s, max(5 * took_s, stage.cast.patience_s / 8)))
+    if ctx.traits.answers_status:  # a status may pass a pause, and may not
+        sent = await ctx.ask("participant/request-status")
+        await ctx.expect_optional(both(is_kind("participant/status"), about(sent)))
+    await asyncio.sleep(min(ctx.config.timeout_s, max(5 * took_s, ctx.config.timeout_s / 8)))
 
 
 # What it remembers.
@@ -177,39 +177,39 @@ def count_of(status: Mapping[str, Any]) -> int:
     return found
 
 
-async def messages(stage: ParticipantStage) -> int:
-    return count_of(await stage.status())
+async def messages(ctx: ParticipantContext) -> int:
+    return count_of(await ctx.status())
 
 
-async def calm(stage: ParticipantStage) -> tuple[int, int]:
+async def calm(ctx: ParticipantContext) -> tuple[int, int]:
     """How many messages it retains once it has taken in all, and by how many each question makes that grow."""
-    counts = [await messages(stage), await messages(stage)]
+    counts = [await messages(ctx), await messages(ctx)]
     for _ in range(_CALM_LOOKS):
-        counts.append(await messages(stage))
+        counts.append(await messages(ctx))
         if counts[-1] - counts[-2] == counts[-2] - counts[-3]:
             break
     return counts[-1], counts[-1] - counts[-2]
 
 
-async def feed(stage: ParticipantStage, many: int = 12) -> list[str]:
+async def feed(ctx: ParticipantContext, many: int = 12) -> list[str]:
     """Say so much to everyone; returns a word of each."""
     words = [fresh_word() for _ in range(many)]
     for word in words:
-        await stage.ask("chat", {"text": f"Nobody need answer this: {word}.", "format": "plain"}, to=...)
+        await ctx.ask("chat", {"text": f"Nobody need answer this: {word}.", "format": "plain"}, to=...)
     return words
 
 
-def since(stage: ParticipantStage, sent: Mapping[str, Any]) -> int:
+def since(ctx: ParticipantContext, sent: Mapping[str, Any]) -> int:
     """How many envelopes it was shown or sent since it was shown this: it cannot have retained more of them."""
-    place = stage.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
-    return sum(frame.envelope is not None for frame in stage.subject.frames[place:])
+    place = ctx.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
+    return sum(frame.envelope is not None for frame in ctx.subject.frames[place:])
 
 
-async def clear(stage: ParticipantStage) -> None:
+async def clear(ctx: ParticipantContext) -> None:
     """Have it begin with an empty memory, as far as it can; whether it does so rightly is for another check."""
-    sent = await stage.ask("participant/clear")
+    sent = await ctx.ask("participant/clear")
     try:
-        await stage.hear_status(sent)
+        await ctx.expect_status(sent)
     except Violation:
         return
 
@@ -220,8 +220,8 @@ _REJECTED: Final = ("mcp/withdraw", "chat", "mcp/response", "mcp/proposal", "rea
 class Proposed:
     """What it proposed when it was prompted to do what it may not."""
 
-    def __init__(self, stage: ParticipantStage, word: str, prompted: Envelope, proposal: Envelope) -> None:
-        self.stage = stage
+    def __init__(self, ctx: ParticipantContext, word: str, prompted: Envelope, proposal: Envelope) -> None:
+        self.ctx = ctx
         self.word = word
         self.prompted = prompted
         self.proposal = proposal
@@ -232,14 +232,14 @@ class Proposed:
 
     async def reject(self, payload: Any = None, *, by: str = "reviewer") -> Envelope:
         reason = {"reason": "unsafe"} if payload is None else payload
-        return await self.stage.ask("mcp/reject", reason, by=by, correlation_id=[self.id])
+        return await self.ctx.ask("mcp/reject", reason, by=by, correlation_id=[self.id])
 
     async def fulfil(self, names: str | None = None) -> str:
         """Somebody makes the request for it, or for the like of another's; returns the word that its response says."""
-        worker = await self.stage.worker()
+        worker = await self.ctx.worker()
         word, called = fresh_word(), len(worker.called)
         worker.reply = lambda _: {"result": {"content": [{"type": "text", "text": f"the note: {word}"}]}}
-        reviewer = await self.stage.actor("reviewer")
+        reviewer = await self.ctx.client("reviewer")
         payload = payload_of(self.proposal)
         await reviewer.send(
             "mcp/request",
@@ -247,12 +247,12 @@ class Proposed:
             to=[worker.id],
             correlation_id=[names or self.id],
         )
-        await worker.awaited(self.stage.cast.patience_s, called + 1)
+        await worker.awaited(self.ctx.config.timeout_s, called + 1)
         return word
 
     async def reaction(self, since: int) -> Envelope | None:
         """What it does about its rejection, waited for; None: nothing that one could see."""
-        return await self.stage.heard_if(self.reacts, since=since)
+        return await self.ctx.expect_optional(self.reacts, since=since)
 
     def reacts(self, envelope: Mapping[str, Any]) -> bool:
         """It takes the proposal back, tells who prompted it, says something, or proposes anew."""
@@ -262,24 +262,24 @@ class Proposed:
         return is_about or envelope["kind"] in ("chat", "mcp/proposal")
 
 
-async def propose(stage: ParticipantStage) -> Proposed:
+async def propose(ctx: ParticipantContext) -> Proposed:
     """Prompt it to write a note of the worker, which it may only propose; ended when the check is over.
 
     Raises:
         NotOffered: it does not.
     """
-    await stage.worker()
+    await ctx.worker()
     word = fresh_word()
-    since = stage.subject.place
-    prompted = await stage.prompt("propose", word=word)
-    proposal = await stage.heard_if(is_kind("mcp/proposal"), since=since)
+    since = ctx.subject.place
+    prompted = await ctx.prompt("propose", word=word)
+    proposal = await ctx.expect_optional(is_kind("mcp/proposal"), since=since)
     if proposal is None:
         raise NotOffered("the prompt 'propose' does not make the participant propose")
-    made = Proposed(stage, word, prompted, proposal)
+    made = Proposed(ctx, word, prompted, proposal)
 
     async def end() -> None:
-        if not stage.said(both(is_kind("mcp/withdraw"), about(proposal))):
+        if not ctx.said(both(is_kind("mcp/withdraw"), about(proposal))):
             await made.reject()
 
-    stage.afterwards(end)
+    ctx.add_cleanup(end)
     return made

@@ -9,17 +9,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol, TypeVar
 
-from mew.conform.match import Fits
+from mew.conform.match import Predicate
 from mew.conform.outcome import Transcript, Violation
 
-__all__ = ["Arrival", "Frame", "Subject", "Way", "Wire", "read_frame", "stream_of"]
+__all__ = [
+    "Arrival",
+    "Frame",
+    "FrameDirection",
+    "ParticipantUnderTest",
+    "ParticipantWire",
+    "read_frame",
+    "stream_of",
+]
 
 
 MARK: Final = "#"
 _NESTING_MAX: Final = 64
 
 
-class Way(StrEnum):
+class FrameDirection(StrEnum):
     """Which way a frame went, as the participant sees it."""
 
     SENT = "sent"
@@ -31,14 +39,14 @@ class Frame:
     """One frame. `envelope` is None where it is none, and `fault` says why, unless it is a frame of a stream."""
 
     place: int
-    way: Way
+    way: FrameDirection
     at_s: float
     data: str | bytes
     envelope: dict[str, Any] | None = None
     fault: str = ""
 
 
-def read_frame(place: int, way: Way, at_s: float, data: str | bytes) -> Frame:
+def read_frame(place: int, way: FrameDirection, at_s: float, data: str | bytes) -> Frame:
     """The frame with what can be read of it."""
     if stream_of(data) is not None:
         return Frame(place, way, at_s, data)
@@ -96,7 +104,7 @@ NAME: Final = "participant"
 Found = TypeVar("Found")
 
 
-class Wire(Protocol):
+class ParticipantWire(Protocol):
     """The way to a participant that is connected."""
 
     async def deliver(self, data: str | bytes) -> None:
@@ -105,7 +113,7 @@ class Wire(Protocol):
             ConnectionError: it is gone.
         """
 
-    async def cut(self) -> None:
+    async def abort(self) -> None:
         """End it, so that it comes back."""
 
 
@@ -121,17 +129,17 @@ class Arrival:
 
 
 @dataclass(slots=True)
-class Subject:
+class ParticipantUnderTest:
     """`frames` is everything in one order; `rewrite` changes what the gateway says on the way, for a check."""
 
     id: str
-    patience_s: float
+    timeout_s: float
     token: str = field(default="", repr=False)
     frames: list[Frame] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     transcript: Transcript = field(default_factory=Transcript)
     rewrite: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    wires: list[Wire] = field(default_factory=list)
+    wires: list[ParticipantWire] = field(default_factory=list)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -150,11 +158,11 @@ class Subject:
         self.transcript.sent(NAME, f"GET {arrival.path} {dict(arrival.query)}, token in {arrival.brings}")
         self._news.set()
 
-    def connected(self, wire: Wire) -> None:
+    def connected(self, wire: ParticipantWire) -> None:
         self.wires.append(wire)
         self._news.set()
 
-    def left(self, wire: Wire, code: int | None) -> None:
+    def left(self, wire: ParticipantWire, code: int | None) -> None:
         self.wires.remove(wire)
         self.transcript.sent(NAME, f"closed, code {code}")
         self._news.set()
@@ -164,16 +172,16 @@ class Subject:
         if self.token and isinstance(data, str):
             data = data.replace(self.token, "[token]")
         self.transcript.sent(NAME, _told(data))
-        self._add(Way.SENT, data)
+        self._add(FrameDirection.SENT, data)
 
     def shown(self, data: str | bytes) -> str | bytes:
         """Note what the gateway says to it; returns what it is to get."""
-        frame = read_frame(self.place, Way.SHOWN, time.monotonic(), data)
+        frame = read_frame(self.place, FrameDirection.SHOWN, time.monotonic(), data)
         if self.rewrite is not None and frame.envelope is not None:
             changed = self.rewrite(frame.envelope)
             data = data if changed is frame.envelope else json.dumps(changed)
         self.transcript.received(NAME, _told(data))
-        self._add(Way.SHOWN, data)
+        self._add(FrameDirection.SHOWN, data)
         return data
 
     # What a check does.
@@ -192,13 +200,15 @@ class Subject:
         except ConnectionError as error:
             raise Violation(f"the participant is not connected any more: {error}") from error
 
-    async def hear(self, fits: Fits, what: str, *, since: int, patience_s: float | None = None) -> Frame:
+    async def expect(
+        self, fits: Predicate, what: str, *, since: int, timeout_s: float | None = None
+    ) -> Frame:
         """The first envelope that it sent from there on and that fits, waited for.
 
         Raises:
             Violation: it did not come.
         """
-        within_s = self.patience_s if patience_s is None else patience_s
+        within_s = self.timeout_s if timeout_s is None else timeout_s
 
         def look() -> list[Frame] | None:
             found = self.said(fits, since=since)
@@ -224,13 +234,13 @@ class Subject:
                 return found
         return look()
 
-    def said(self, fits: Fits, *, since: int = 0, until: int | None = None) -> list[Frame]:
+    def said(self, fits: Predicate, *, since: int = 0, until: int | None = None) -> list[Frame]:
         """All envelopes it sent there that fit."""
-        return self._those(Way.SENT, fits, since, until)
+        return self._those(FrameDirection.SENT, fits, since, until)
 
-    def was_shown(self, fits: Fits, *, since: int = 0, until: int | None = None) -> list[Frame]:
+    def was_shown(self, fits: Predicate, *, since: int = 0, until: int | None = None) -> list[Frame]:
         """All envelopes it was shown there that fit."""
-        return self._those(Way.SHOWN, fits, since, until)
+        return self._those(FrameDirection.SHOWN, fits, since, until)
 
     async def reached(self, envelope_id: str, since: int) -> Frame:
         """Where it was shown this.
@@ -240,20 +250,20 @@ class Subject:
         """
         found = await self.wait(
             lambda: next(iter(self.was_shown(lambda e: e.get("id") == envelope_id, since=since)), None),
-            self.patience_s,
+            self.timeout_s,
         )
         if found is None:
             raise Violation("the participant is not connected any more, or does not read")
         return found
 
-    def _those(self, way: Way, fits: Fits, since: int, until: int | None) -> list[Frame]:
+    def _those(self, way: FrameDirection, fits: Predicate, since: int, until: int | None) -> list[Frame]:
         return [
             frame
             for frame in self.frames[since:until]
             if frame.way is way and frame.envelope is not None and fits(frame.envelope)
         ]
 
-    def _add(self, way: Way, data: str | bytes) -> None:
+    def _add(self, way: FrameDirection, data: str | bytes) -> None:
         self.frames.append(read_frame(self.place, way, time.monotonic(), data))
         self._news.set()
 

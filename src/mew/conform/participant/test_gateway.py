@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import aiohttp
 from aiohttp import WSMsgType, web
 
 from mew.conform.participant.prompts import Prompts
-from mew.conform.participant.subject import Arrival, Subject
-from mew.conform.roles import Cast, Role
+from mew.conform.participant.subject import Arrival, ParticipantUnderTest
+from mew.conform.roles import KitConfig, Role
 from mew.gateway.config.settings import Config, Limits, ParticipantConfig, SpaceConfig
 from mew.gateway.server import Gateway
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
-from .test_run import ROLES, Company, allowance
+from .test_run import ROLES, TestRun, allowance
 
-__all__ = ["SPACE", "CannotListen", "House", "Relay", "child", "open_house"]
+__all__ = ["SPACE", "CannotListen", "Relay", "TestGateway", "child_process", "open_test_gateway"]
 
 
 _FRAME_BYTES_MAX: Final = 64 << 20
@@ -43,7 +43,7 @@ class CannotListen(Exception):
 class Relay:
     """An async context: inside it, it listens at `url` and passes on to the gateway at `upstream`."""
 
-    def __init__(self, subject: Subject, upstream: str, host: str, port: int) -> None:
+    def __init__(self, subject: ParticipantUnderTest, upstream: str, host: str, port: int) -> None:
         self.subject = subject
         self.url = ""
         self._upstream = upstream
@@ -125,7 +125,10 @@ class _Passing:
     """One connection of the participant, and the one to the gateway behind it."""
 
     def __init__(
-        self, subject: Subject, socket: web.WebSocketResponse, gateway: aiohttp.ClientWebSocketResponse
+        self,
+        subject: ParticipantUnderTest,
+        socket: web.WebSocketResponse,
+        gateway: aiohttp.ClientWebSocketResponse,
     ) -> None:
         self._subject = subject
         self._socket = socket
@@ -149,7 +152,7 @@ class _Passing:
         else:
             await self._socket.send_bytes(data)
 
-    async def cut(self) -> None:
+    async def abort(self) -> None:
         await self._socket.close(code=_RESTARTING)
 
     async def _up(self) -> None:
@@ -181,10 +184,11 @@ _STDERR: Final = 2
 
 
 @dataclass(slots=True)
-class House:
+class TestGateway:
     """`url` and `token`, which is also in a file, are what the participant needs; `process` is it, if the kit's."""
 
-    company: Company
+    __test__: ClassVar = False  # its name looks like a test's to pytest
+    test_run: TestRun
     url: str
     token: str = field(repr=False)
     token_file: Path
@@ -208,7 +212,9 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(prompts: Prompts, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[House]:
+async def open_test_gateway(
+    prompts: Prompts, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[TestGateway]:
     """Listen there for the participant, for as long as this lasts.
 
     Raises:
@@ -216,7 +222,7 @@ async def open_house(prompts: Prompts, host: str = "127.0.0.1", port: int = 0) -
     """
     # A name that nobody can guess: it has to come from the welcome (§8.2).
     name, token = f"subject-{secrets.token_hex(3)}", secrets.token_urlsafe(24)
-    subject = Subject(name, prompts.patience_s, token)
+    subject = ParticipantUnderTest(name, prompts.timeout_s, token)
     tokens = {name: token, **{role: secrets.token_urlsafe(24) for role in ROLES}}
     with TemporaryDirectory(prefix="mew-conform-") as folder:
         space = _space(subject.id, tokens, prompts)
@@ -224,13 +230,14 @@ async def open_house(prompts: Prompts, host: str = "127.0.0.1", port: int = 0) -
         async with Gateway(config, {}, host="127.0.0.1", port=0, ephemeral=True) as gateway:
             url = "ws" + gateway.url.removeprefix("http")
             roles = {name: Role(name, tokens[name], name) for name in ROLES}
-            cast = Cast(url, SPACE, roles, patience_s=prompts.patience_s)
+            kit = KitConfig(url, SPACE, roles, timeout_s=prompts.timeout_s)
             async with Relay(subject, url, host, port) as relay:
-                yield House(Company(cast, subject, prompts), relay.url, token, _kept(Path(folder), token))
+                file = _write_token(Path(folder), token)
+                yield TestGateway(TestRun(kit, subject, prompts), relay.url, token, file)
 
 
-def _kept(folder: Path, token: str) -> Path:
-    """The token in a file that only its owner can read."""
+def _write_token(folder: Path, token: str) -> Path:
+    """Write the token to a file that only its owner can read."""
     file = folder / "participant.token"
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
         written.write(token)
@@ -255,7 +262,7 @@ def _parsed(written: tuple[Any, ...]) -> tuple[Capability, ...]:
 
 
 @asynccontextmanager
-async def child(command: str, house: House) -> AsyncIterator[None]:
+async def child_process(command: str, test_gateway: TestGateway) -> AsyncIterator[None]:
     """The participant as a process of ours, with what it needs in its environment; what it prints goes to stderr.
 
     Raises:
@@ -263,21 +270,21 @@ async def child(command: str, house: House) -> AsyncIterator[None]:
     """
 
     async def start() -> None:
-        await _stop(house)
-        house.process = await asyncio.create_subprocess_exec(
-            *shlex.split(command), env={**os.environ, **house.environment}, stdout=_STDERR
+        await _stop(test_gateway)
+        test_gateway.process = await asyncio.create_subprocess_exec(
+            *shlex.split(command), env={**os.environ, **test_gateway.environment}, stdout=_STDERR
         )
 
     await start()
-    house.company.revive = start
+    test_gateway.test_run.revive = start
     try:
         yield
     finally:
-        await _stop(house)
+        await _stop(test_gateway)
 
 
-async def _stop(house: House) -> None:
-    process = house.process
+async def _stop(test_gateway: TestGateway) -> None:
+    process = test_gateway.process
     if process is None:
         return
     with suppress(ProcessLookupError):

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from mew.conform.outcome import NotOffered
 from mew.conform.participant.prompts import Prompts
-from mew.conform.participant.subject import Subject
-from mew.conform.roles import Cast
+from mew.conform.participant.subject import ParticipantUnderTest
+from mew.conform.roles import KitConfig
 
-__all__ = ["ROLES", "Company", "Traits", "allowance"]
+__all__ = ["ROLES", "TestRun", "Traits", "allowance"]
 
 
 ROLES: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(
@@ -63,11 +63,12 @@ class Traits:
 
 
 @dataclass(slots=True)
-class Company:
+class TestRun:
     """`revive` starts the participant again, where the kit can; `lost` is set when it went and did not come back."""
 
-    cast: Cast
-    subject: Subject
+    __test__: ClassVar = False  # its name looks like a test's to pytest
+    config: KitConfig
+    subject: ParticipantUnderTest
     prompts: Prompts
     traits: Traits = field(default_factory=Traits)
     revive: Callable[[], Awaitable[None]] | None = None
@@ -91,14 +92,14 @@ class Company:
                 f"not tried: the participant answers nothing since the check {self.broken_since}"
             )
         if self.dismissed:  # it may be about to leave
-            await subject.wait(lambda: None if subject.present else True, subject.patience_s)
+            await subject.wait(lambda: None if subject.present else True, subject.timeout_s)
         if subject.present and not self.dismissed:
             return
         if self.revive is not None:
             await self.revive()
         elif self.dismissed:
             raise NotOffered("the participant was shut down, and the kit cannot start it again")
-        came = await subject.wait(lambda: subject.present or None, 4 * subject.patience_s)
+        came = await subject.wait(lambda: subject.present or None, 4 * subject.timeout_s)
         if came is None:
             self.lost = True
             raise NotOffered("the participant is not connected any more, so this cannot be tried")
@@ -115,9 +116,9 @@ class Company:
             await self.revive()
         else:
             for wire in before:
-                await wire.cut()
+                await wire.abort()
         came = await subject.wait(
-            lambda: [one for one in subject.wires if one not in before] or None, 4 * subject.patience_s
+            lambda: [one for one in subject.wires if one not in before] or None, 4 * subject.timeout_s
         )
         if came is None:
             self.lost = not subject.present

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mew.conform.connection import Actor
+from mew.conform.connection import ScriptedClient
 
 __all__ = ["INITIALIZE", "TOOLS", "Worker"]
 
@@ -35,8 +35,8 @@ class Worker:
     `named` says what `correlation_id` of the response names.
     """
 
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
+    def __init__(self, client: ScriptedClient) -> None:
+        self.client = client
         self.note = "nothing"
         self.reply: Reply = self._carry_out
         self.named: Callable[[str], list[str]] = lambda request: [request]
@@ -45,7 +45,7 @@ class Worker:
 
     @property
     def id(self) -> str:
-        return self.actor.id
+        return self.client.id
 
     async def awaited(self, within_s: float, many: int = 1) -> bool:
         """Whether its tools were called so often in this check, waited for."""
@@ -58,13 +58,13 @@ class Worker:
 
     async def work(self) -> None:
         seen = 0
-        while not self.actor.is_closed:
-            for envelope in self.actor.received[seen:]:
+        while not self.client.is_closed:
+            for envelope in self.client.received[seen:]:
                 seen += 1
                 if envelope.get("kind") == "mcp/request" and self.id in (envelope.get("to") or ()):
                     await self._answer(envelope)
-            if seen == len(self.actor.received):
-                await self.actor.more()
+            if seen == len(self.client.received):
+                await self.client.more()
 
     async def _answer(self, request: dict[str, Any]) -> None:
         payload = request.get("payload") or {}
@@ -73,7 +73,7 @@ class Worker:
         said = self._said(request, payload)
         if said is None:
             return
-        await self.actor.send(
+        await self.client.send(
             "mcp/response",
             {"jsonrpc": "2.0", "id": payload["id"], **said},
             to=[request["from"]],

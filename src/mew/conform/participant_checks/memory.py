@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mew.conform.match import about, both, causes, is_kind, payload_of, word_in
 from mew.conform.outcome import NotOffered, demand
-from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.context import ParticipantContext
 from mew.conform.participant.runner import check
 from mew.conform.participant.steps import (
     calm,
@@ -24,12 +24,12 @@ _FED: Final = 24
 _FORGOTTEN: Final = 10
 
 
-async def _full(stage: ParticipantStage) -> tuple[int, int]:
+async def _full(ctx: ParticipantContext) -> tuple[int, int]:
     """With enough in its memory to forget some of; how many messages, and how many more with each question."""
-    needs_memory(stage)
-    await clear(stage)
-    await feed(stage, _FED)
-    count, growth = await calm(stage)
+    needs_memory(ctx)
+    await clear(ctx)
+    await feed(ctx, _FED)
+    count, growth = await calm(ctx)
     if count < 2 * _FORGOTTEN:
         raise NotOffered(f"of {_FED} chats to all, the participant retains {count} messages")
     return count, growth
@@ -44,25 +44,25 @@ def _forget(direction: str, entries: int = _FORGOTTEN) -> dict[str, Any]:
     return {"direction": direction, "entries": entries}
 
 
-async def _obeyed(stage: ParticipantStage, sent: Mapping[str, Any]) -> None:
+async def _obeyed(ctx: ParticipantContext, sent: Mapping[str, Any]) -> None:
     """Wait until it confirms what it was told; who does not confirm has had the time to do it."""
-    await stage.heard_if(_confirms(sent), since=_since(stage, sent))
+    await ctx.expect_optional(_confirms(sent), since=_since(ctx, sent))
 
 
-async def _tokens(stage: ParticipantStage) -> float | None:
-    found = (await stage.status()).get("tokens")
+async def _tokens(ctx: ParticipantContext) -> float | None:
+    found = (await ctx.status()).get("tokens")
     return found if isinstance(found, int | float) else None
 
 
 @check("forget.drops")
-async def it_forgets_as_many_as_it_is_told(stage: ParticipantStage) -> None:
+async def it_forgets_as_many_as_it_is_told(ctx: ParticipantContext) -> None:
     """After `participant/forget` it retains as many messages less, from the end that was named."""
     for direction in ("oldest", "newest"):
-        before, growth = await _full(stage)
-        tokens = await _tokens(stage)
-        await _obeyed(stage, await stage.ask("participant/forget", _forget(direction)))
-        later = await _tokens(stage)
-        after = await messages(stage)
+        before, growth = await _full(ctx)
+        tokens = await _tokens(ctx)
+        await _obeyed(ctx, await ctx.ask("participant/forget", _forget(direction)))
+        later = await _tokens(ctx)
+        after = await messages(ctx)
         dropped = before - after
         slack = _slack(growth)
         fewer = tokens is not None and later is not None and later < tokens
@@ -72,16 +72,16 @@ async def it_forgets_as_many_as_it_is_told(stage: ParticipantStage) -> None:
         demand(dropped > 0, f"{expected}, it retains {after}")
         near = _FORGOTTEN - slack <= dropped <= _FORGOTTEN + slack
         demand(near, f"{expected}, it retains {after}, {dropped} less")
-    if "recall" in stage.company.prompts.said:
-        await _from_the_right_end(stage)
+    if "recall" in ctx.test_run.prompts.said:
+        await _from_the_right_end(ctx)
 
 
-async def _from_the_right_end(stage: ParticipantStage) -> None:
+async def _from_the_right_end(ctx: ParticipantContext) -> None:
     for direction in ("oldest", "newest"):
-        await clear(stage)
-        words = await feed(stage)
-        await _obeyed(stage, await stage.ask("participant/forget", _forget(direction, len(words) // 2)))
-        said = await _recalled(stage)
+        await clear(ctx)
+        words = await feed(ctx)
+        await _obeyed(ctx, await ctx.ask("participant/forget", _forget(direction, len(words) // 2)))
+        said = await _recalled(ctx)
         known = [word for word in words if word_in(word)(said)]
         first, last = (words[0] in known), (words[-1] in known)
         if not known:
@@ -91,19 +91,19 @@ async def _from_the_right_end(stage: ParticipantStage) -> None:
         demand(kept or not gone, f"told to forget the {direction}, it remembers {known} of {words}")
 
 
-async def _recalled(stage: ParticipantStage) -> Mapping[str, Any]:
+async def _recalled(ctx: ParticipantContext) -> Mapping[str, Any]:
     """What it says when asked what it remembers."""
-    since = stage.subject.place
-    sent = await stage.prompt("recall")
+    since = ctx.subject.place
+    sent = await ctx.prompt("recall")
     if sent["kind"] == "mcp/request":
-        return await stage.answer(sent)
-    return await stage.hear(is_kind("chat"), "what it remembers", since=since)
+        return await ctx.answer(sent)
+    return await ctx.expect(is_kind("chat"), "what it remembers", since=since)
 
 
 @check("forget.direction")
-async def a_direction_that_is_none_drops_nothing(stage: ParticipantStage) -> None:
+async def a_direction_that_is_none_drops_nothing(ctx: ParticipantContext) -> None:
     """A `participant/forget` whose direction is neither `oldest` nor `newest` drops nothing."""
-    before, _ = await _full(stage)
+    before, _ = await _full(ctx)
     wrong: tuple[dict[str, Any], ...] = (
         _forget("sideways"),
         _forget("Oldest"),
@@ -111,33 +111,33 @@ async def a_direction_that_is_none_drops_nothing(stage: ParticipantStage) -> Non
         {"direction": ["oldest"], "entries": _FORGOTTEN},
     )
     for payload in wrong:
-        await stage.show("participant/forget", payload)
-    await stage.barrier()
-    after = await messages(stage)
+        await ctx.show("participant/forget", payload)
+    await ctx.barrier()
+    after = await messages(ctx)
     demand(after >= before, f"told to forget in directions that are none, it retains {after} of {before}")
-    for envelope in stage.said(is_kind("participant/forget"), since=0):
+    for envelope in ctx.said(is_kind("participant/forget"), since=0):
         direction = payload_of(envelope).get("direction")
         demand(direction in ("oldest", "newest"), f"`direction` is oldest or newest: {envelope}")
 
 
 @check("forget.entries")
-async def it_forgets_without_a_number(stage: ParticipantStage) -> None:
+async def it_forgets_without_a_number(ctx: ParticipantContext) -> None:
     """A `participant/forget` without `entries` is obeyed as well: some is dropped."""
-    before, _ = await _full(stage)
-    await _obeyed(stage, await stage.ask("participant/forget", {"direction": "oldest"}))
-    after = await messages(stage)
+    before, _ = await _full(ctx)
+    await _obeyed(ctx, await ctx.ask("participant/forget", {"direction": "oldest"}))
+    after = await messages(ctx)
     demand(after < before, f"told to forget the oldest, it retains {after} of {before} messages")
 
 
 @check("forget.entries-as-tokens")
-async def entries_may_be_tokens(stage: ParticipantStage) -> None:
+async def entries_may_be_tokens(ctx: ParticipantContext) -> None:
     """Where it takes `entries` for tokens, `tokens` of its status falls by about so many."""
-    before, _ = await _full(stage)
-    tokens = await _tokens(stage)
+    before, _ = await _full(ctx)
+    tokens = await _tokens(ctx)
     if tokens is None:
         raise NotOffered("the participant's status has no `tokens`")
-    await _obeyed(stage, await stage.ask("participant/forget", _forget("oldest")))
-    status = await stage.status()
+    await _obeyed(ctx, await ctx.ask("participant/forget", _forget("oldest")))
+    status = await ctx.status()
     fell = tokens - status.get("tokens", tokens)
     if before - count_of(status) >= _FORGOTTEN // 2:
         raise NotOffered("the participant takes `entries` for messages")
@@ -148,15 +148,15 @@ async def entries_may_be_tokens(stage: ParticipantStage) -> None:
 
 
 @check("forget.followed-up")
-async def it_says_that_it_has_forgotten(stage: ParticipantStage) -> None:
+async def it_says_that_it_has_forgotten(ctx: ParticipantContext) -> None:
     """Once it has forgotten it sends `participant/status` or `chat/acknowledge`."""
-    await _full(stage)
+    await _full(ctx)
     for direction in ("oldest", "newest"):
-        sent = await stage.ask("participant/forget", _forget(direction, 2))
-        await stage.hear(
+        sent = await ctx.ask("participant/forget", _forget(direction, 2))
+        await ctx.expect(
             _confirms(sent),
             "participant/status or chat/acknowledge after participant/forget",
-            since=_since(stage, sent),
+            since=_since(ctx, sent),
         )
 
 
@@ -165,67 +165,67 @@ def _confirms(sent: Mapping[str, Any]) -> Any:
     return lambda e: kinds(e) and (about(sent)(e) or not e.get("correlation_id"))
 
 
-def _since(stage: ParticipantStage, sent: Mapping[str, Any]) -> int:
-    return stage.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
+def _since(ctx: ParticipantContext, sent: Mapping[str, Any]) -> int:
+    return ctx.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
 
 
 @check("clear.stronger")
-async def clearing_leaves_nothing(stage: ParticipantStage) -> None:
+async def clearing_leaves_nothing(ctx: ParticipantContext) -> None:
     """After `participant/clear` `messages_in_context` is 0, however much there was."""
-    await _full(stage)
-    _, growth = await calm(stage)
-    sent = await stage.ask("participant/clear")
-    await _obeyed(stage, sent)
-    told = stage.said(both(is_kind("participant/status"), about(sent)))
-    after = count_of(payload_of(told[0])) if told else await messages(stage)
+    await _full(ctx)
+    _, growth = await calm(ctx)
+    sent = await ctx.ask("participant/clear")
+    await _obeyed(ctx, sent)
+    told = ctx.said(both(is_kind("participant/status"), about(sent)))
+    after = count_of(payload_of(told[0])) if told else await messages(ctx)
     slack = 0 if told or not growth else _slack(growth)
     demand(after <= slack, f"after participant/clear `messages_in_context` is {after}")
 
 
 @check("clear.erases")
-async def what_was_cleared_is_not_known(stage: ParticipantStage) -> None:
+async def what_was_cleared_is_not_known(ctx: ParticipantContext) -> None:
     """After `participant/clear` nothing shows knowledge of what it was told before."""
-    before, _ = await _full(stage)
+    before, _ = await _full(ctx)
     word = fresh_word()
     knows = False
-    if "recall" in stage.company.prompts.said:
-        await stage.ask("chat", {"text": f"For your information, remember this: {word}."})
-        await stage.barrier()
-        knows = word_in(word)(await _recalled(stage))
-    sent = await stage.ask("participant/clear")
-    await _obeyed(stage, sent)
-    after = await messages(stage)
-    demand(after <= since(stage, sent), f"told to clear {before} messages, it retains {after}")
+    if "recall" in ctx.test_run.prompts.said:
+        await ctx.ask("chat", {"text": f"For your information, remember this: {word}."})
+        await ctx.barrier()
+        knows = word_in(word)(await _recalled(ctx))
+    sent = await ctx.ask("participant/clear")
+    await _obeyed(ctx, sent)
+    after = await messages(ctx)
+    demand(after <= since(ctx, sent), f"told to clear {before} messages, it retains {after}")
     if knows:
-        knows = word_in(word)(await _recalled(stage))
+        knows = word_in(word)(await _recalled(ctx))
         demand(not knows, f"it was cleared, and still knows the word {word!r}")
         why = "after participant/clear it shows that it knows what it was told before"
-        stage.never(word_in(word), why, since=stage.subject.place)
+        ctx.never(word_in(word), why, since=ctx.subject.place)
 
 
 @check("clear.payload")
-async def a_clear_needs_no_payload(stage: ParticipantStage) -> None:
+async def a_clear_needs_no_payload(ctx: ParticipantContext) -> None:
     """A `participant/clear` without a payload, or with an empty one, is obeyed."""
     variants: tuple[Any, ...] = (..., {}, {"reason": "conformance"})
     for payload in variants:
-        before, _ = await _full(stage)
-        sent = await stage.show("participant/clear", payload=payload)
-        await _obeyed(stage, sent)
-        after = await messages(stage)
-        fell = after <= since(stage, sent)
+        before, _ = await _full(ctx)
+        sent = await ctx.show("participant/clear", payload=payload)
+        await _obeyed(ctx, sent)
+        after = await messages(ctx)
+        fell = after <= since(ctx, sent)
         what = "without a payload" if payload is ... else f"with the payload {payload}"
         demand(fell, f"a participant/clear {what} left {after} of {before} messages")
 
 
 @check("clear.followed-up")
-async def it_shows_that_it_is_empty(stage: ParticipantStage) -> None:
+async def it_shows_that_it_is_empty(ctx: ParticipantContext) -> None:
     """Once it has cleared it sends a `participant/status` with `messages_in_context: 0`."""
-    await _full(stage)
-    sent = await stage.ask("participant/clear")
-    status = await stage.hear(
+    await _full(ctx)
+    sent = await ctx.ask("participant/clear")
+    status = await ctx.expect(
         lambda e: e.get("kind") == "participant/status" and (about(sent)(e) or not e.get("correlation_id")),
         "a participant/status after participant/clear",
-        since=_since(stage, sent),
+        since=_since(ctx, sent),
     )
     count = count_of(payload_of(status))
     demand(
@@ -240,35 +240,33 @@ _CHATS_MAX: Final = 400
 _TOLD_BY: Final = ("compact", "trim", "forg", "drop", "prun", "summar")
 
 
-async def _compacted(stage: ParticipantStage, payload: Any = None) -> dict[str, Any]:
+async def _compacted(ctx: ParticipantContext, payload: Any = None) -> dict[str, Any]:
     """Ask it, with something in its memory, to compact; its `participant/compact-done`."""
-    needs_memory(stage)
-    await clear(stage)
-    await feed(stage, _COMPACTED_WORDS)
-    sent = await stage.show(
-        "participant/compact", {"reason": "token_pressure"} if payload is None else payload
-    )
-    return await _done(stage, sent)
+    needs_memory(ctx)
+    await clear(ctx)
+    await feed(ctx, _COMPACTED_WORDS)
+    sent = await ctx.show("participant/compact", {"reason": "token_pressure"} if payload is None else payload)
+    return await _done(ctx, sent)
 
 
-async def _done(stage: ParticipantStage, sent: Mapping[str, Any]) -> dict[str, Any]:
-    since = stage.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
-    return await stage.hear(
+async def _done(ctx: ParticipantContext, sent: Mapping[str, Any]) -> dict[str, Any]:
+    since = ctx.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
+    return await ctx.expect(
         is_kind("participant/compact-done"), "participant/compact-done after participant/compact", since=since
     )
 
 
 @check("compact-done.sent")
-async def a_compaction_is_reported_once(stage: ParticipantStage) -> None:
+async def a_compaction_is_reported_once(ctx: ParticipantContext) -> None:
     """After the work that `participant/compact` set off, one `participant/compact-done` is sent, also for none."""
-    done = await _compacted(stage)
-    again = await stage.ask("participant/compact", {"reason": "token_pressure"})
-    await _done(stage, again)
-    await stage.barrier()
+    done = await _compacted(ctx)
+    again = await ctx.ask("participant/compact", {"reason": "token_pressure"})
+    await _done(ctx, again)
+    await ctx.barrier()
     for sent in (causes(done), [again["id"]]):
-        many = stage.said(lambda e, sent=sent: e["kind"] == "participant/compact-done" and causes(e) == sent)  # type: ignore[misc]
+        many = ctx.said(lambda e, sent=sent: e["kind"] == "participant/compact-done" and causes(e) == sent)  # type: ignore[misc]
         demand(len(many) <= 1, f"one participant/compact-done for each participant/compact, not {len(many)}")
-    all_done = stage.said(is_kind("participant/compact-done"))
+    all_done = ctx.said(is_kind("participant/compact-done"))
     demand(
         len(all_done) == 2,
         f"expected two participant/compact-done for two participant/compact, not {len(all_done)}",
@@ -276,25 +274,25 @@ async def a_compaction_is_reported_once(stage: ParticipantStage) -> None:
 
 
 @check("compact-done.correlates")
-async def a_report_names_its_request(stage: ParticipantStage) -> None:
+async def a_report_names_its_request(ctx: ParticipantContext) -> None:
     """A `participant/compact-done` names the `participant/compact` in `correlation_id`."""
-    needs_memory(stage)
-    await clear(stage)
-    await feed(stage, _COMPACTED_WORDS)
+    needs_memory(ctx)
+    await clear(ctx)
+    await feed(ctx, _COMPACTED_WORDS)
     for _ in range(2):
-        sent = await stage.ask("participant/compact", {"reason": "token_pressure"})
-        done = await _done(stage, sent)
+        sent = await ctx.ask("participant/compact", {"reason": "token_pressure"})
+        done = await _done(ctx, sent)
         demand(sent["id"] in causes(done), f"expected it to name {sent['id']}, it names {causes(done)}")
 
 
 @check("compact.prompt")
-async def it_compacts_at_once(stage: ParticipantStage) -> None:
+async def it_compacts_at_once(ctx: ParticipantContext) -> None:
     """Soon after `participant/compact` a status says that it compacts, or `participant/compact-done` comes."""
-    needs_memory(stage)
-    await feed(stage, _COMPACTED_WORDS)
-    sent = await stage.ask("participant/compact", {"reason": "token_pressure"})
-    since = stage.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
-    await stage.hear(
+    needs_memory(ctx)
+    await feed(ctx, _COMPACTED_WORDS)
+    sent = await ctx.ask("participant/compact", {"reason": "token_pressure"})
+    since = ctx.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
+    await ctx.expect(
         lambda e: e.get("kind") == "participant/compact-done" or _tells(e),
         "participant/compact-done, or a participant/status that says that it compacts",
         since=since,
@@ -310,22 +308,22 @@ def _tells(envelope: Mapping[str, Any]) -> bool:
 
 
 @check("compact.interim-status")
-async def it_says_that_it_compacts(stage: ParticipantStage) -> None:
+async def it_says_that_it_compacts(ctx: ParticipantContext) -> None:
     """Between `participant/compact` and `participant/compact-done` comes a status such as `compacting`."""
-    needs_memory(stage)
-    await clear(stage)
-    await feed(stage, _COMPACTED_WORDS)
-    sent = await stage.ask("participant/compact", {"reason": "token_pressure"})
-    since = stage.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
-    done = await stage.hear_frame(
+    needs_memory(ctx)
+    await clear(ctx)
+    await feed(ctx, _COMPACTED_WORDS)
+    sent = await ctx.ask("participant/compact", {"reason": "token_pressure"})
+    since = ctx.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
+    done = await ctx.expect_frame(
         is_kind("participant/compact-done"), "participant/compact-done", since=since
     )
-    between = stage.said(_tells, since=since, until=done.place)
+    between = ctx.said(_tells, since=since, until=done.place)
     demand(between, "no participant/status such as `compacting` came before participant/compact-done")
 
 
 @check("compact.reason", "compact.target-tokens")
-async def it_compacts_with_and_without_hints(stage: ParticipantStage) -> None:
+async def it_compacts_with_and_without_hints(ctx: ParticipantContext) -> None:
     """A `participant/compact` with or without `reason` and `target_tokens` is obeyed."""
     variants: tuple[dict[str, Any], ...] = (
         {},
@@ -334,36 +332,36 @@ async def it_compacts_with_and_without_hints(stage: ParticipantStage) -> None:
         {"reason": "any other words", "target_tokens": 1_000_000},
     )
     for payload in variants:
-        await _compacted(stage, payload)
+        await _compacted(ctx, payload)
 
 
 @check("compact.target-ignored")
-async def a_target_out_of_reach_is_answered(stage: ParticipantStage) -> None:
+async def a_target_out_of_reach_is_answered(ctx: ParticipantContext) -> None:
     """Told to compact to less than it can, it answers with `participant/compact-done` all the same."""
-    await _compacted(stage, {"target_tokens": 0})
-    await stage.barrier()
+    await _compacted(ctx, {"target_tokens": 0})
+    await ctx.barrier()
 
 
 @check("compact.reason-surfaced")
-async def it_may_repeat_the_reason(stage: ParticipantStage) -> None:
+async def it_may_repeat_the_reason(ctx: ParticipantContext) -> None:
     """The reason of a compaction may be told in its status."""
     word = fresh_word()
-    await _compacted(stage, {"reason": word})
-    await stage.barrier()
-    told = stage.said(both(is_kind("participant/status"), word_in(word)))
+    await _compacted(ctx, {"reason": word})
+    await ctx.barrier()
+    told = ctx.said(both(is_kind("participant/status"), word_in(word)))
     if not told:
         raise NotOffered("the participant's status does not repeat the reason")
     demand(all("messages_in_context" in payload_of(e) for e in told), f"a status lacks its count: {told[:1]}")
 
 
 @check("compact-done.freed")
-async def what_was_freed_is_a_number(stage: ParticipantStage) -> None:
+async def what_was_freed_is_a_number(ctx: ParticipantContext) -> None:
     """`freed_tokens` and `freed_messages` are numbers where they are there, and no more than there was."""
-    needs_memory(stage)
-    await clear(stage)
-    await feed(stage, _COMPACTED_WORDS)
-    before, growth = await calm(stage)
-    done = payload_of(await _done(stage, await stage.ask("participant/compact", {})))
+    needs_memory(ctx)
+    await clear(ctx)
+    await feed(ctx, _COMPACTED_WORDS)
+    before, growth = await calm(ctx)
+    done = payload_of(await _done(ctx, await ctx.ask("participant/compact", {})))
     named = [name for name in ("freed_tokens", "freed_messages") if name in done]
     if not named:
         raise NotOffered("the participant does not say what it freed")
@@ -374,31 +372,31 @@ async def what_was_freed_is_a_number(stage: ParticipantStage) -> None:
     demand(freed <= before + 5 * (growth + 1), f"it had {before} messages and freed {freed}")
 
 
-async def _nothing_to_compact(stage: ParticipantStage) -> dict[str, Any] | None:
+async def _nothing_to_compact(ctx: ParticipantContext) -> dict[str, Any] | None:
     """Have it compact when it has nothing to; None: it takes no notice."""
-    if stage.traits.remembers:
-        await clear(stage)
-    sent = await stage.ask("participant/compact", {"reason": "token_pressure"})
-    since = stage.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
-    done = await stage.heard_if(is_kind("participant/compact-done"), since=since)
+    if ctx.traits.remembers:
+        await clear(ctx)
+    sent = await ctx.ask("participant/compact", {"reason": "token_pressure"})
+    since = ctx.subject.was_shown(lambda e: e.get("id") == sent["id"])[0].place
+    done = await ctx.expect_optional(is_kind("participant/compact-done"), since=since)
     if done is not None and payload_of(done).get("freed_messages", 0):
         raise NotOffered("the participant always has something to compact")
     return done
 
 
 @check("compact.ignored")
-async def who_has_nothing_to_compact_may_be_silent(stage: ParticipantStage) -> None:
+async def who_has_nothing_to_compact_may_be_silent(ctx: ParticipantContext) -> None:
     """With nothing to compact it may take no notice of `participant/compact`, and goes on."""
-    done = await _nothing_to_compact(stage)
+    done = await _nothing_to_compact(ctx)
     if done is not None:
         raise NotOffered("the participant answers, also when there is nothing to compact")
-    await stage.barrier()
+    await ctx.barrier()
 
 
 @check("compact.skipped", "compact-done.skipped")
-async def who_compacts_nothing_says_so(stage: ParticipantStage) -> None:
+async def who_compacts_nothing_says_so(ctx: ParticipantContext) -> None:
     """A `participant/compact-done` of who had nothing to compact has `skipped: true`."""
-    done = await _nothing_to_compact(stage)
+    done = await _nothing_to_compact(ctx)
     if done is None:
         raise NotOffered("the participant takes no notice when there is nothing to compact")
     skipped = payload_of(done).get("skipped")
@@ -406,10 +404,10 @@ async def who_compacts_nothing_says_so(stage: ParticipantStage) -> None:
 
 
 @check("compact-done.reason")
-async def a_skip_may_have_a_reason(stage: ParticipantStage) -> None:
+async def a_skip_may_have_a_reason(ctx: ParticipantContext) -> None:
     """A `participant/compact-done` that skipped may say why, for people to read."""
-    await _nothing_to_compact(stage)
-    skips = [e for e in every(stage, "participant/compact-done") if payload_of(e).get("skipped") is True]
+    await _nothing_to_compact(ctx)
+    skips = [e for e in every(ctx, "participant/compact-done") if payload_of(e).get("skipped") is True]
     reasons = [payload_of(e)["reason"] for e in skips if "reason" in payload_of(e)]
     if not reasons:
         raise NotOffered("the participant gives no reason when it skips a compaction")
@@ -429,31 +427,31 @@ class _Filled:
     fell: bool
 
 
-async def _filled(stage: ParticipantStage) -> _Filled:
+async def _filled(ctx: ParticipantContext) -> _Filled:
     """Say so much that it has to make room; done once in a run."""
-    needs_memory(stage)
-    known = stage.company.findings.get("filled")
+    needs_memory(ctx)
+    known = ctx.test_run.findings.get("filled")
     if isinstance(known, _Filled):
         return known
-    status = await stage.status()
+    status = await ctx.status()
     most, now = status.get("max_tokens"), status.get("tokens")
     if not isinstance(most, int | float) or not isinstance(now, int | float):
         raise NotOffered("the participant's status does not say `tokens` and `max_tokens`")
-    if most > stage.company.prompts.feed_tokens_max:
+    if most > ctx.test_run.prompts.feed_tokens_max:
         raise NotOffered(f"to fill {most} tokens is more than feed_tokens_max allows")
-    await clear(stage)
-    since = stage.subject.place
-    found = await _fill(stage, since)
-    stage.company.findings["filled"] = found
+    await clear(ctx)
+    since = ctx.subject.place
+    found = await _fill(ctx, since)
+    ctx.test_run.findings["filled"] = found
     return found
 
 
-async def _fill(stage: ParticipantStage, since: int) -> _Filled:
+async def _fill(ctx: ParticipantContext, since: int) -> _Filled:
     count, overfull = 0, ""
     for number in range(_CHATS_MAX):
         text = f"Nobody need answer this: {number} {'la ' * (_TEXT_CHARS // 3)}"
-        await stage.ask("chat", {"text": text, "format": "plain"}, to=...)
-        status = await stage.status()
+        await ctx.ask("chat", {"text": text, "format": "plain"}, to=...)
+        status = await ctx.status()
         tokens, most = status.get("tokens", 0), status.get("max_tokens", 0)
         if tokens >= most:
             overfull = f"{tokens} of {most}"
@@ -466,32 +464,32 @@ async def _fill(stage: ParticipantStage, since: int) -> _Filled:
 
 
 @check("memory.watched")
-async def it_makes_room_by_itself(stage: ParticipantStage) -> None:
+async def it_makes_room_by_itself(ctx: ParticipantContext) -> None:
     """Fed until its context is nearly full, it drops or compacts some before it is."""
-    filled = await _filled(stage)
+    filled = await _filled(ctx)
     demand(not filled.overfull, f"its context ran full: {filled.overfull} tokens")
     if not filled.fell:
         raise NotOffered("what the kit can say does not fill its memory")
 
 
 @check("memory.compaction-told")
-async def it_says_when_it_makes_room(stage: ParticipantStage) -> None:
+async def it_says_when_it_makes_room(ctx: ParticipantContext) -> None:
     """When it compacts by itself, a `participant/status` says so, and how much room there is now."""
-    filled = await _filled(stage)
+    filled = await _filled(ctx)
     if not filled.fell:
         raise NotOffered("the participant did not compact by itself")
-    await stage.barrier()
-    told = [e for e in stage.said(_tells, since=filled.since) if not causes(e)]
+    await ctx.barrier()
+    told = [e for e in ctx.said(_tells, since=filled.since) if not causes(e)]
     demand(told, "it compacted by itself, and no participant/status said so")
     roomy = [e for e in told if isinstance(payload_of(e).get("messages_in_context"), int)]
     demand(roomy, f"the status does not say how much room there is: {told[:1]}")
 
 
 @check("status.near-limit")
-async def it_may_warn_that_it_is_nearly_full(stage: ParticipantStage) -> None:
+async def it_may_warn_that_it_is_nearly_full(ctx: ParticipantContext) -> None:
     """A status may come by itself when little of its context is left, and says how much."""
-    filled = await _filled(stage)
-    warned = stage.said(
+    filled = await _filled(ctx)
+    warned = ctx.said(
         lambda e: e.get("kind") == "participant/status" and not causes(e) and not _tells(e),
         since=filled.since,
     )

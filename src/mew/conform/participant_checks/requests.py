@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mew.conform.match import about, both, causes, is_kind, payload_of, to_of
 from mew.conform.outcome import NotOffered, demand
-from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.context import ParticipantContext
 from mew.conform.participant.runner import check
 from mew.conform.participant.steps import (
     effect,
@@ -24,13 +24,13 @@ _LISTS = {"tools": "tools/list", "resources": "resources/list", "prompts": "prom
 
 
 @check("mcp.server")
-async def it_answers_as_an_mcp_server_does(stage: ParticipantStage) -> None:
+async def it_answers_as_an_mcp_server_does(ctx: ParticipantContext) -> None:
     """`initialize` is answered with version, capabilities and name, and every list it has capabilities for is there."""
-    needs_responses(stage)
-    listed = {what: await _listed(stage, what) for what in _LISTS}
+    needs_responses(ctx)
+    listed = {what: await _listed(ctx, what) for what in _LISTS}
     if not any(listed.values()):
         raise NotOffered("the participant offers neither tools nor resources nor prompts")
-    result = await stage.result(await stage.request("initialize", INITIALIZE))
+    result = await ctx.result(await ctx.request("initialize", INITIALIZE))
     demand(isinstance(result, dict), f"expected an object as the result of initialize, got {result!r}")
     demand(isinstance(result.get("protocolVersion"), str), f"initialize: no protocolVersion in {result}")
     server = result.get("serverInfo")
@@ -56,61 +56,61 @@ async def it_answers_as_an_mcp_server_does(stage: ParticipantStage) -> None:
         demand(whole, f"a tool needs a name and an inputSchema of type object: {tool}")
 
 
-async def _listed(stage: ParticipantStage, what: str) -> list[Any] | None:
+async def _listed(ctx: ParticipantContext, what: str) -> list[Any] | None:
     """None: no such list."""
-    result = payload_of(await stage.answer(await stage.request(_LISTS[what]))).get("result")
+    result = payload_of(await ctx.answer(await ctx.request(_LISTS[what]))).get("result")
     items = result.get(what) if isinstance(result, dict) else None
     return items if isinstance(items, list) and all(isinstance(item, dict) for item in items) else None
 
 
 @check("mcp.request-handled")
-async def each_request_gets_one_answer(stage: ParticipantStage) -> None:
+async def each_request_gets_one_answer(ctx: ParticipantContext) -> None:
     """A request that names it gets exactly one response, an error where it knows no such method; others get none."""
-    needs_mcp(stage)
-    worker = await stage.actor("worker")
+    needs_mcp(ctx)
+    worker = await ctx.client("worker")
     asked = [
-        await stage.request("tools/list"),
-        await stage.request(f"conform/{fresh_word()}"),
-        await stage.ask("mcp/request", {"jsonrpc": "2.0", "id": "a string", "method": "ping"}),
-        await stage.request("ping", to=[worker.id, stage.subject.id]),
+        await ctx.request("tools/list"),
+        await ctx.request(f"conform/{fresh_word()}"),
+        await ctx.ask("mcp/request", {"jsonrpc": "2.0", "id": "a string", "method": "ping"}),
+        await ctx.request("ping", to=[worker.id, ctx.subject.id]),
     ]
     for sent in asked:
-        await stage.answer(sent)
-    strange = payload_of(await stage.answer(asked[1]))
+        await ctx.answer(sent)
+    strange = payload_of(await ctx.answer(asked[1]))
     demand("error" in strange, f"expected an error for a method that nobody has, got {strange}")
     notes = [
-        await stage.ask("mcp/request", {"jsonrpc": "2.0", "method": method})
+        await ctx.ask("mcp/request", {"jsonrpc": "2.0", "method": method})
         for method in ("notifications/initialized", f"notifications/{fresh_word()}")
     ]
     for sent in notes:
         why = f"a notification, without an `id`, gets no response: {sent['payload']['method']}"
-        stage.never(both(is_kind("mcp/response"), about(sent)), why)
+        ctx.never(both(is_kind("mcp/response"), about(sent)), why)
     for method in ("tools/list", f"conform/{fresh_word()}"):
-        elsewhere = await stage.request(method, to=[worker.id])
+        second_space = await ctx.request(method, to=[worker.id])
         why = "a request that names somebody else in `to` is not for the participant to answer"
-        stage.never(both(is_kind("mcp/response"), about(elsewhere)), why)
-    await stage.barrier()
+        ctx.never(both(is_kind("mcp/response"), about(second_space)), why)
+    await ctx.barrier()
     for sent in asked:
-        answers = stage.said(both(is_kind("mcp/response"), about(sent)))
+        answers = ctx.said(both(is_kind("mcp/response"), about(sent)))
         demand(len(answers) == 1, f"expected one response to {sent['id']}, got {len(answers)}: {answers}")
         again = both(is_kind("mcp/response"), about(sent))
-        stage.never(again, "a request gets only one response", since=stage.subject.place)
+        ctx.never(again, "a request gets only one response", since=ctx.subject.place)
 
 
 @check("response.correlates")
-async def an_answer_names_its_request(stage: ParticipantStage) -> None:
+async def an_answer_names_its_request(ctx: ParticipantContext) -> None:
     """Every response, a result or an error, names the envelope of its request in `correlation_id`."""
-    needs_mcp(stage)
+    needs_mcp(ctx)
     for method in ("tools/list", f"conform/{fresh_word()}"):
-        sent = await stage.request(method)
-        answer = await stage.hear(
+        sent = await ctx.request(method)
+        answer = await ctx.expect(
             partial(_is_answer, sent),
             f"an mcp/response with the JSON-RPC id of {method}",
         )
         expected = f"expected `correlation_id` to name the request {sent['id']}"
         demand(sent["id"] in causes(answer), f"{expected}, got {answer.get('correlation_id')}")
     shown: set[Any] = set()
-    for frame in stage.subject.frames:
+    for frame in ctx.subject.frames:
         envelope = frame.envelope or {}
         if frame.way == "shown" and envelope.get("kind") == "mcp/request":
             shown.add(envelope.get("id"))
@@ -128,25 +128,25 @@ def _is_answer(sent: Mapping[str, Any], envelope: Mapping[str, Any]) -> bool:
 
 
 @check("response.addressed")
-async def an_answer_goes_to_who_asked(stage: ParticipantStage) -> None:
+async def an_answer_goes_to_who_asked(ctx: ParticipantContext) -> None:
     """`to` of a response is who sent the request."""
-    needs_responses(stage)
+    needs_responses(ctx)
     for who in ("owner", "reviewer"):
         for method in ("tools/list", f"conform/{fresh_word()}"):
-            answer = await stage.answer(await stage.request(method, by=who))
+            answer = await ctx.answer(await ctx.request(method, by=who))
             demand(
                 to_of(answer) == [who], f"expected the response to be to {who}, it is to {answer.get('to')}"
             )
 
 
 @check("fulfilment.response-to-fulfiller", "fulfilment.response-correlates")
-async def the_answer_to_a_fulfilment_is_the_fulfillers(stage: ParticipantStage) -> None:
+async def the_answer_to_a_fulfilment_is_the_fulfillers(ctx: ParticipantContext) -> None:
     """The response to a request that fulfils a proposal names that request, not the proposal, and is to its sender."""
-    call = stage.call_of("tool")
+    call = ctx.call_of("tool")
     params = {"name": call.tool, "arguments": call.arguments}
-    proposed = await stage.ask("mcp/proposal", {"method": "tools/call", "params": params}, by="novice")
-    sent = await stage.call(call, by="reviewer", correlation_id=[proposed["id"]])
-    answer = await stage.answer(sent)
+    proposed = await ctx.ask("mcp/proposal", {"method": "tools/call", "params": params}, by="novice")
+    sent = await ctx.call(call, by="reviewer", correlation_id=[proposed["id"]])
+    answer = await ctx.answer(sent)
     demand(
         to_of(answer) == ["reviewer"],
         f"expected the response to be to the fulfiller alone, not {to_of(answer)}",
@@ -155,23 +155,23 @@ async def the_answer_to_a_fulfilment_is_the_fulfillers(stage: ParticipantStage) 
 
 
 @check("proposal.not-executed")
-async def a_proposal_runs_nothing(stage: ParticipantStage) -> None:
+async def a_proposal_runs_nothing(ctx: ParticipantContext) -> None:
     """A proposal to call one of its tools is neither carried out nor answered with a response."""
-    call = stage.call_of("tool")
-    before = await effect(stage)
+    call = ctx.call_of("tool")
+    before = await effect(ctx)
     params = {"name": call.tool, "arguments": call.arguments}
     proposals = [
-        await stage.ask("mcp/proposal", {"method": "tools/call", "params": params}, by="novice"),
-        await stage.ask(
+        await ctx.ask("mcp/proposal", {"method": "tools/call", "params": params}, by="novice"),
+        await ctx.ask(
             "mcp/proposal", {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}, by="owner"
         ),
     ]
     for sent in proposals:
-        stage.never(both(is_kind("mcp/response"), about(sent)), "a proposal gets no mcp/response")
-    await stage.barrier()
-    fulfilled = stage.said(both(is_kind("mcp/request"), about(*proposals)))
+        ctx.never(both(is_kind("mcp/response"), about(sent)), "a proposal gets no mcp/response")
+    await ctx.barrier()
+    fulfilled = ctx.said(both(is_kind("mcp/request"), about(*proposals)))
     if before is not None and not fulfilled:
-        after = await effect(stage)
+        after = await effect(ctx)
         demand(after == before, f"the tool was carried out for a mere proposal: {before!r} became {after!r}")
 
 
@@ -179,73 +179,73 @@ _CONTEXTS: Final = ("conform", "conform/child", "conform/child/grandchild", "a b
 
 
 @check("context.addressed-is-handled")
-async def what_is_addressed_is_handled_in_any_context(stage: ParticipantStage) -> None:
+async def what_is_addressed_is_handled_in_any_context(ctx: ParticipantContext) -> None:
     """A request, a status question and a pause have the same effect with a context as without."""
     tried = False
     for context in _CONTEXTS:
-        if stage.traits.answers_mcp:
-            await stage.answer(await stage.request("ping", context=context))
+        if ctx.traits.answers_mcp:
+            await ctx.answer(await ctx.request("ping", context=context))
             tried = True
-        if stage.traits.answers_status:
-            await stage.hear_status(await stage.ask("participant/request-status", context=context))
+        if ctx.traits.answers_status:
+            await ctx.expect_status(await ctx.ask("participant/request-status", context=context))
             tried = True
     if not tried:
         raise NotOffered("the participant answers neither MCP requests nor participant/request-status")
-    if stage.traits.answers_mcp:
-        await _pause_in_context(stage)
+    if ctx.traits.answers_mcp:
+        await _pause_in_context(ctx)
 
 
-async def _pause_in_context(stage: ParticipantStage) -> None:
-    took_s = await time_of_answer(stage)
-    before = await pause(stage)
-    sent = await stage.request("ping")
-    await lull(stage, took_s)
-    obeys = not stage.said(both(is_kind("mcp/response"), about(sent)))
-    await resume(stage, before)
+async def _pause_in_context(ctx: ParticipantContext) -> None:
+    took_s = await time_of_answer(ctx)
+    before = await pause(ctx)
+    sent = await ctx.request("ping")
+    await lull(ctx, took_s)
+    obeys = not ctx.said(both(is_kind("mcp/response"), about(sent)))
+    await resume(ctx, before)
     if not obeys:
         return  # that is pause.obeyed
-    await stage.answer(sent)
-    paused = await pause(stage, context="conform/child")
-    sent = await stage.request("ping")
-    await lull(stage, took_s)
-    early = stage.said(both(is_kind("mcp/response"), about(sent)))
+    await ctx.answer(sent)
+    paused = await pause(ctx, context="conform/child")
+    sent = await ctx.request("ping")
+    await lull(ctx, took_s)
+    early = ctx.said(both(is_kind("mcp/response"), about(sent)))
     demand(not early, "a pause with a `context` does not pause it, one without does")
-    await resume(stage, paused, context="conform/other")
-    await stage.answer(sent, "after a resume with a `context`, an mcp/response")
+    await resume(ctx, paused, context="conform/other")
+    await ctx.answer(sent, "after a resume with a `context`, an mcp/response")
 
 
 @check("context.request-not-ignored")
-async def a_request_in_a_context_is_answered(stage: ParticipantStage) -> None:
+async def a_request_in_a_context_is_answered(ctx: ParticipantContext) -> None:
     """A request with a context of any depth is answered, also in that of somebody's reasoning."""
-    needs_responses(stage)
-    novice = await stage.actor("novice")
+    needs_responses(ctx)
+    novice = await ctx.client("novice")
     start = await novice.send("reasoning/start", {"message": "thinking"})
     contexts = (*_CONTEXTS, start["id"], f"{start['id']}/child", "/".join(["deep"] * 20))
     for context in contexts:
-        await stage.answer(await stage.request("tools/list", context=context))
-        await stage.answer(await stage.request(f"conform/{fresh_word()}", context=context, by="reviewer"))
+        await ctx.answer(await ctx.request("tools/list", context=context))
+        await ctx.answer(await ctx.request(f"conform/{fresh_word()}", context=context, by="reviewer"))
     await novice.send("reasoning/conclusion", {"message": "thought"}, context=start["id"])
 
 
 @check("context.optional")
-async def a_context_may_be_there_or_not(stage: ParticipantStage) -> None:
+async def a_context_may_be_there_or_not(ctx: ParticipantContext) -> None:
     """What has a context and what has none are both taken; its own contexts are strings."""
-    needs_responses(stage)
+    needs_responses(ctx)
     for fields in ({}, {"context": "conform"}):
-        await stage.answer(await stage.request("ping", **fields))
-    wrong = stage.said(lambda e: "context" in e and not isinstance(e["context"], str), since=0)
+        await ctx.answer(await ctx.request("ping", **fields))
+    wrong = ctx.said(lambda e: "context" in e and not isinstance(e["context"], str), since=0)
     demand(not wrong, f"`context` is a string where there is one: {wrong[:1]}")
 
 
 @check("context.path")
-async def contexts_are_paths(stage: ParticipantStage) -> None:
+async def contexts_are_paths(ctx: ParticipantContext) -> None:
     """A context that it sends is a path without empty parts, and the context of a request comes back unchanged."""
-    for context in _CONTEXTS if stage.traits.answers_mcp else ():
-        answer = await stage.answer(await stage.request("ping", context=context))
+    for context in _CONTEXTS if ctx.traits.answers_mcp else ():
+        answer = await ctx.answer(await ctx.request("ping", context=context))
         kept = answer.get("context")
         fits = kept is None or kept == context or str(kept).startswith(f"{context}/")
         demand(fits, f"asked in the context {context!r}, it answers in {kept!r}")
-    contexts = {e["context"] for e in stage.said(lambda e: isinstance(e.get("context"), str), since=0)}
+    contexts = {e["context"] for e in ctx.said(lambda e: isinstance(e.get("context"), str), since=0)}
     if not contexts:
         raise NotOffered("the participant never sent a `context`")
     wrong = [context for context in contexts if not all(context.split("/"))]
@@ -253,34 +253,34 @@ async def contexts_are_paths(stage: ParticipantStage) -> None:
 
 
 @check("correlation.any-envelope")
-async def what_names_unknown_envelopes_is_taken(stage: ParticipantStage) -> None:
+async def what_names_unknown_envelopes_is_taken(ctx: ParticipantContext) -> None:
     """A request or a question that names envelopes in `correlation_id` is taken like any other."""
     tried = False
     for named in ([f"conform-{fresh_word()}"], [], ["a", "b", "a"]):
-        if stage.traits.answers_mcp:
-            await stage.answer(await stage.request("ping", correlation_id=named))
+        if ctx.traits.answers_mcp:
+            await ctx.answer(await ctx.request("ping", correlation_id=named))
             tried = True
-        if stage.traits.answers_status:
-            await stage.hear_status(await stage.ask("participant/request-status", correlation_id=named))
+        if ctx.traits.answers_status:
+            await ctx.expect_status(await ctx.ask("participant/request-status", correlation_id=named))
             tried = True
     if not tried:
         raise NotOffered("the participant answers neither MCP requests nor participant/request-status")
 
 
 @check("correlation.several")
-async def it_finds_its_request_among_several(stage: ParticipantStage) -> None:
+async def it_finds_its_request_among_several(ctx: ParticipantContext) -> None:
     """A response that names several envelopes is taken by who waits for one of them."""
-    await expect_answer(stage, lambda request: [f"conform-{fresh_word()}", request, "conform-other"])
+    await expect_answer(ctx, lambda request: [f"conform-{fresh_word()}", request, "conform-other"])
 
 
-async def expect_answer(stage: ParticipantStage, named: Any) -> None:
+async def expect_answer(ctx: ParticipantContext, named: Any) -> None:
     """Have it call a tool of the worker, whose response names these; what that says has to be told."""
-    worker = await stage.worker()
+    worker = await ctx.worker()
     worker.note, worker.named = fresh_word(), named
     word = worker.note
-    since = stage.subject.place
-    await stage.prompt("request")
-    told = await stage.heard_if(lambda e: word in str(e.get("payload")), since=since)
+    since = ctx.subject.place
+    await ctx.prompt("request")
+    told = await ctx.expect_optional(lambda e: word in str(e.get("payload")), since=since)
     if told is None and not worker.called:
         raise NotOffered("the prompt 'request' did not make it call read_note")
     demand(told is not None, f"the response to its request, which said {word!r}, was not taken")

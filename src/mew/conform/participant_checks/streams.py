@@ -5,22 +5,22 @@ from typing import Any, Final
 
 from mew.conform.match import causes, is_kind, payload_of
 from mew.conform.outcome import NotOffered, demand
-from mew.conform.participant.context import ParticipantStage
+from mew.conform.participant.context import ParticipantContext
 from mew.conform.participant.runner import check
 from mew.conform.participant.steps import every, some
-from mew.conform.participant.subject import Frame, Way, stream_of
+from mew.conform.participant.subject import Frame, FrameDirection, stream_of
 
 Envelope = dict[str, Any]
 _GATEWAYS: Final = {"stream/request", "stream/open", "stream/close"}
 _METADATA: Final = {"encoding": "binary", "compression": "none", "conform_extra": {"a": [1, None]}}
 
 
-def _frames(stage: ParticipantStage, since: int = 0) -> list[Frame]:
+def _frames(ctx: ParticipantContext, since: int = 0) -> list[Frame]:
     """The stream frames that it sent."""
     return [
         frame
-        for frame in stage.subject.frames[since:]
-        if frame.way is Way.SENT and stream_of(frame.data) is not None
+        for frame in ctx.subject.frames[since:]
+        if frame.way is FrameDirection.SENT and stream_of(frame.data) is not None
     ]
 
 
@@ -28,10 +28,10 @@ def _id_of(opened: Mapping[str, Any]) -> str:
     return str(payload_of(opened).get("stream_id"))
 
 
-def _opened(stage: ParticipantStage, since: int = 0) -> list[Envelope]:
+def _opened(ctx: ParticipantContext, since: int = 0) -> list[Envelope]:
     """Each `stream/open` that answers a request of its own."""
-    requests = [e.get("id") for e in every(stage, "stream/request")]
-    shown = stage.subject.was_shown(is_kind("stream/open"), since=since)
+    requests = [e.get("id") for e in every(ctx, "stream/request")]
+    shown = ctx.subject.was_shown(is_kind("stream/open"), since=since)
     return [
         frame.envelope
         for frame in shown
@@ -47,38 +47,38 @@ def _closes(opened: Mapping[str, Any]) -> Any:
     )
 
 
-async def _streamed(stage: ParticipantStage, times: int = 1) -> list[Envelope]:
+async def _streamed(ctx: ParticipantContext, times: int = 1) -> list[Envelope]:
     """Have it stream something; the streams that were opened for it, each waited for until it is closed.
 
     Raises:
         NotOffered: it streams nothing.
     """
-    since = stage.subject.place
+    since = ctx.subject.place
     for _ in range(times):
-        await stage.prompt("stream")
-    if await stage.heard_if(is_kind("stream/request"), since=since) is None:
+        await ctx.prompt("stream")
+    if await ctx.expect_optional(is_kind("stream/request"), since=since) is None:
         raise NotOffered("the prompt 'stream' does not make the participant ask for a stream")
-    await stage.barrier()
-    await stage.subject.wait(lambda: len(_opened(stage, since)) >= times or None, stage.cast.patience_s)
-    for opened in _opened(stage, since):
-        await stage.heard_if(_closes(opened), since=since)
-    return _opened(stage, since)
+    await ctx.barrier()
+    await ctx.subject.wait(lambda: len(_opened(ctx, since)) >= times or None, ctx.config.timeout_s)
+    for opened in _opened(ctx, since):
+        await ctx.expect_optional(_closes(opened), since=since)
+    return _opened(ctx, since)
 
 
-async def _poured(stage: ParticipantStage) -> Envelope:
+async def _poured(ctx: ParticipantContext) -> Envelope:
     """A stream that it writes to without an end, with a frame at least."""
-    since = stage.subject.place
-    await stage.prompt("pour")
-    await stage.subject.wait(lambda: _frames(stage, since) or None, stage.cast.patience_s)
-    opened = _opened(stage, since)
-    if not opened or not _frames(stage, since):
+    since = ctx.subject.place
+    await ctx.prompt("pour")
+    await ctx.subject.wait(lambda: _frames(ctx, since) or None, ctx.config.timeout_s)
+    opened = _opened(ctx, since)
+    if not opened or not _frames(ctx, since):
         raise NotOffered("the prompt 'pour' does not make the participant write to a stream")
     return opened[0]
 
 
-async def _close(stage: ParticipantStage, opened: Mapping[str, Any]) -> None:
+async def _close(ctx: ParticipantContext, opened: Mapping[str, Any]) -> None:
     """The gateway closes it, as far as the participant is shown."""
-    await stage.show(
+    await ctx.show(
         "stream/close",
         {"stream_id": _id_of(opened), "reason": "cancelled"},
         correlation_id=[opened["id"]],
@@ -87,35 +87,35 @@ async def _close(stage: ParticipantStage, opened: Mapping[str, Any]) -> None:
 
 
 @check("stream.direction")
-async def a_stream_has_a_direction(stage: ParticipantStage) -> None:
+async def a_stream_has_a_direction(ctx: ParticipantContext) -> None:
     """A `stream/request` says in `payload.direction` whether it will `upload` or `download`."""
-    for envelope in await some(stage, "stream/request", "stream"):
+    for envelope in await some(ctx, "stream/request", "stream"):
         direction = payload_of(envelope).get("direction")
         demand(direction in ("upload", "download"), f"`direction` is upload or download: {envelope}")
 
 
 @check("stream.size-omitted")
-async def a_size_is_a_number_or_left_out(stage: ParticipantStage) -> None:
+async def a_size_is_a_number_or_left_out(ctx: ParticipantContext) -> None:
     """`expected_size_bytes` is a number of bytes, or left out."""
-    for envelope in await some(stage, "stream/request", "stream"):
+    for envelope in await some(ctx, "stream/request", "stream"):
         size = payload_of(envelope).get("expected_size_bytes", 0)
         number = isinstance(size, int) and not isinstance(size, bool) and size >= 0
         demand(number, f"`expected_size_bytes` is a number of bytes: {envelope}")
 
 
 @check("stream.request-correlates")
-async def a_stream_may_say_what_it_is_for(stage: ParticipantStage) -> None:
+async def a_stream_may_say_what_it_is_for(ctx: ParticipantContext) -> None:
     """A `stream/request` may name in `correlation_id` what it is for: something that there was."""
-    named = [e for e in await some(stage, "stream/request", "stream") if causes(e)]
+    named = [e for e in await some(ctx, "stream/request", "stream") if causes(e)]
     if not named:
         raise NotOffered("the participant's stream requests name nothing in `correlation_id`")
-    known = {(frame.envelope or {}).get("id") for frame in stage.subject.frames}
+    known = {(frame.envelope or {}).get("id") for frame in ctx.subject.frames}
     for envelope in named:
         demand(known.issuperset(causes(envelope)), f"it names what there never was: {envelope}")
 
 
 @check("stream.metadata")
-async def more_about_a_stream_upsets_nothing(stage: ParticipantStage) -> None:
+async def more_about_a_stream_upsets_nothing(ctx: ParticipantContext) -> None:
     """A `stream/open` with `encoding`, `compression` and what nobody knows is coped with."""
 
     def more(envelope: Envelope) -> Envelope:
@@ -123,10 +123,10 @@ async def more_about_a_stream_upsets_nothing(stage: ParticipantStage) -> None:
             return envelope
         return {**envelope, "payload": {**payload_of(envelope), **_METADATA}}
 
-    stage.subject.rewrite = more
-    since = stage.subject.place
-    for opened in await _streamed(stage):
-        written = [frame for frame in _frames(stage, since) if _names(frame) == _id_of(opened)]
+    ctx.subject.rewrite = more
+    since = ctx.subject.place
+    for opened in await _streamed(ctx):
+        written = [frame for frame in _frames(ctx, since) if _names(frame) == _id_of(opened)]
         demand(written, f"nothing was written to the stream that was opened with {_METADATA}")
 
 
@@ -136,14 +136,14 @@ def _names(frame: Frame) -> str:
 
 
 @check("stream.same-socket")
-async def data_travels_bare(stage: ParticipantStage) -> None:
+async def data_travels_bare(ctx: ParticipantContext) -> None:
     """What it streams comes as bare frames on the WebSocket of its envelopes, not in envelopes."""
-    since = stage.subject.place
-    opened = await _streamed(stage)
+    since = ctx.subject.place
+    opened = await _streamed(ctx)
     demand(opened, "its stream/request was not answered")
-    wrapped = stage.said(lambda e: _is_data(e, {_id_of(one) for one in opened}), since=since)
+    wrapped = ctx.said(lambda e: _is_data(e, {_id_of(one) for one in opened}), since=since)
     demand(not wrapped, f"data of a stream travels without an envelope: {wrapped[:1]}")
-    demand(_frames(stage, since), "it opened a stream, and no frame of it came over the WebSocket")
+    demand(_frames(ctx, since), "it opened a stream, and no frame of it came over the WebSocket")
 
 
 def _is_data(envelope: Mapping[str, Any], streams: set[str]) -> bool:
@@ -153,12 +153,12 @@ def _is_data(envelope: Mapping[str, Any], streams: set[str]) -> bool:
 
 
 @check("stream.frame-prefix")
-async def a_frame_begins_with_its_stream(stage: ParticipantStage) -> None:
+async def a_frame_begins_with_its_stream(ctx: ParticipantContext) -> None:
     """Each frame is `#`, the id of a stream that was opened, `#`, and the data."""
-    await _streamed(stage)
+    await _streamed(ctx)
     known: set[str] = set()
-    for frame in stage.subject.frames:
-        if frame.way is Way.SHOWN:
+    for frame in ctx.subject.frames:
+        if frame.way is FrameDirection.SHOWN:
             known |= _streams_in(frame.envelope or {})
             continue
         if frame.envelope is None and frame.fault and frame.data[:1] in ("#", b"#"):
@@ -178,16 +178,16 @@ def _streams_in(envelope: Mapping[str, Any]) -> set[str]:
 
 
 @check("stream.boundaries")
-async def streams_can_be_told_apart(stage: ParticipantStage) -> None:
+async def streams_can_be_told_apart(ctx: ParticipantContext) -> None:
     """Of several streams at once, each has frames under its own id, and none after its close."""
-    since = stage.subject.place
-    opened = await _streamed(stage, 2)
+    since = ctx.subject.place
+    opened = await _streamed(ctx, 2)
     if len(opened) < 2:
         raise NotOffered("the participant does not open several streams")
-    written = {_names(frame) for frame in _frames(stage, since)}
+    written = {_names(frame) for frame in _frames(ctx, since)}
     empty = [_id_of(one) for one in opened if _id_of(one) not in written]
     demand(not empty, f"of the streams {[_id_of(one) for one in opened]}, no frame is under {empty}")
-    glued = [frame for frame in _frames(stage, since) if _glued(frame, opened)]
+    glued = [frame for frame in _frames(ctx, since) if _glued(frame, opened)]
     demand(not glued, f"two frames in one: {glued[0].data[:120] if glued else b''!r}")
 
 
@@ -197,80 +197,80 @@ def _glued(frame: Frame, opened: list[Envelope]) -> bool:
 
 
 @check("stream.close-correlates")
-async def a_close_names_the_open(stage: ParticipantStage) -> None:
+async def a_close_names_the_open(ctx: ParticipantContext) -> None:
     """A `stream/close` names the `stream/open` of its stream in `correlation_id`."""
-    await _streamed(stage)
-    opens = {(frame.envelope or {}).get("id") for frame in stage.subject.was_shown(is_kind("stream/open"))}
-    for envelope in await some(stage, "stream/close"):
+    await _streamed(ctx)
+    opens = {(frame.envelope or {}).get("id") for frame in ctx.subject.was_shown(is_kind("stream/open"))}
+    for envelope in await some(ctx, "stream/close"):
         demand(opens.intersection(causes(envelope)), f"it names no stream/open: {envelope}")
 
 
 @check("stream.close-either-side")
-async def a_close_of_the_gateway_is_the_end(stage: ParticipantStage) -> None:
+async def a_close_of_the_gateway_is_the_end(ctx: ParticipantContext) -> None:
     """It closes what it opened, and takes a `stream/close` of the gateway as the end."""
-    if "pour" not in stage.company.prompts.said:
-        for opened in await _streamed(stage):
-            await stage.hear(_closes(opened), f"stream/close for {_id_of(opened)}")
+    if "pour" not in ctx.test_run.prompts.said:
+        for opened in await _streamed(ctx):
+            await ctx.expect(_closes(opened), f"stream/close for {_id_of(opened)}")
         return
-    opened = await _poured(stage)
-    await _close(stage, opened)
-    await stage.barrier()
-    await _silent(stage, opened, "the gateway closed the stream, and it goes on writing")
+    opened = await _poured(ctx)
+    await _close(ctx, opened)
+    await ctx.barrier()
+    await _silent(ctx, opened, "the gateway closed the stream, and it goes on writing")
 
 
-async def _silent(stage: ParticipantStage, opened: Mapping[str, Any], why: str) -> None:
+async def _silent(ctx: ParticipantContext, opened: Mapping[str, Any], why: str) -> None:
     """No frame of this stream comes from here on."""
-    since = stage.subject.place
-    await stage.barrier()
-    await stage.barrier()
-    late = [frame for frame in _frames(stage, since) if _names(frame) == _id_of(opened)]
+    since = ctx.subject.place
+    await ctx.barrier()
+    await ctx.barrier()
+    late = [frame for frame in _frames(ctx, since) if _names(frame) == _id_of(opened)]
     demand(not late, f"{why}: {late[0].data[:80] if late else b''!r}")
 
 
 @check("stream.close-reason")
-async def a_close_says_how_it_ended(stage: ParticipantStage) -> None:
+async def a_close_says_how_it_ended(ctx: ParticipantContext) -> None:
     """A `stream/close` has a reason, and not the same for a stream that failed as for one that is complete."""
-    for envelope in await _closed(stage, "stream"):
+    for envelope in await _closed(ctx, "stream"):
         reason = payload_of(envelope).get("reason")
         demand(isinstance(reason, str) and reason, f"a stream/close says how it ended: {envelope}")
-    if "spill" in stage.company.prompts.said:
-        complete = {payload_of(e).get("reason") for e in await _closed(stage, "stream")}
-        failed = {payload_of(e).get("reason") for e in await _closed(stage, "spill")}
+    if "spill" in ctx.test_run.prompts.said:
+        complete = {payload_of(e).get("reason") for e in await _closed(ctx, "stream")}
+        failed = {payload_of(e).get("reason") for e in await _closed(ctx, "spill")}
         same = complete.intersection(failed)
         demand(not same, f"a stream that failed and one that is complete are both closed with {same}")
-    for envelope in every(stage, "stream/close"):
+    for envelope in every(ctx, "stream/close"):
         demand(payload_of(envelope).get("reason"), f"a stream/close says how it ended: {envelope}")
 
 
-async def _closed(stage: ParticipantStage, prompt: str) -> list[Envelope]:
+async def _closed(ctx: ParticipantContext, prompt: str) -> list[Envelope]:
     """The `stream/close` of what it streams when prompted so."""
-    since = stage.subject.place
-    await stage.prompt(prompt)
-    await stage.heard_if(is_kind("stream/close"), since=since)
-    await stage.barrier()
-    found = stage.said(is_kind("stream/close"), since=since)
+    since = ctx.subject.place
+    await ctx.prompt(prompt)
+    await ctx.expect_optional(is_kind("stream/close"), since=since)
+    await ctx.barrier()
+    found = ctx.said(is_kind("stream/close"), since=since)
     if not found:
         raise NotOffered(f"the prompt {prompt!r} does not make the participant close a stream")
     return found
 
 
 @check("stream.closed-is-silent")
-async def nothing_is_written_after_a_close(stage: ParticipantStage) -> None:
+async def nothing_is_written_after_a_close(ctx: ParticipantContext) -> None:
     """After a stream is closed, by it or by the gateway, it sends no frame with its id."""
-    await _streamed(stage)
-    if "pour" in stage.company.prompts.said:
-        opened = await _poured(stage)
-        await _close(stage, opened)
-        await stage.barrier()
-        await _silent(stage, opened, "the stream is closed, and it goes on writing")
+    await _streamed(ctx)
+    if "pour" in ctx.test_run.prompts.said:
+        opened = await _poured(ctx)
+        await _close(ctx, opened)
+        await ctx.barrier()
+        await _silent(ctx, opened, "the stream is closed, and it goes on writing")
     closed: set[str] = set()
     by_open: dict[Any, str] = {}
-    for frame in stage.subject.frames:
+    for frame in ctx.subject.frames:
         envelope = frame.envelope or {}
         if envelope.get("kind") == "stream/open":
             by_open[envelope.get("id")] = _id_of(envelope)
-        elif frame.way is Way.SENT and envelope.get("kind") == "stream/close":
+        elif frame.way is FrameDirection.SENT and envelope.get("kind") == "stream/close":
             closed |= {str(payload_of(envelope).get("stream_id"))}
             closed |= {by_open[one] for one in causes(envelope) if one in by_open}
-        elif frame.way is Way.SENT and stream_of(frame.data) is not None:
+        elif frame.way is FrameDirection.SENT and stream_of(frame.data) is not None:
             demand(_names(frame) not in closed, f"this came after its stream was closed: {frame.data[:80]!r}")

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Final
 
 from mew.conform.connection import PROTOCOL
-from mew.conform.match import Fits, about, both, causes, is_kind, payload_of
+from mew.conform.match import Predicate, about, both, causes, is_kind, payload_of
 from mew.conform.outcome import NotOffered, demand
-from mew.conform.participant.context import ParticipantStage
-from mew.conform.participant.prompts import Call
+from mew.conform.participant.context import ParticipantContext
+from mew.conform.participant.prompts import ToolPrompt
 from mew.conform.participant.runner import check
 from mew.conform.participant.steps import effect, fresh_word, needs_responses
 
@@ -35,88 +35,88 @@ _WRONG: Final[Mapping[str, Any]] = {
 }
 
 
-def _harmless(stage: ParticipantStage) -> Call | None:
-    return stage.call_of("tool") if "tool" in stage.company.prompts.said else None
+def _harmless(ctx: ParticipantContext) -> ToolPrompt | None:
+    return ctx.call_of("tool") if "tool" in ctx.test_run.prompts.said else None
 
 
-def _asking(stage: ParticipantStage, number: str) -> dict[str, Any]:
+def _asking(ctx: ParticipantContext, number: str) -> dict[str, Any]:
     """A request that would be answered if it were in order: for a tool where that can be seen to run."""
-    call = _harmless(stage)
+    call = _harmless(ctx)
     if call is None:
         return {"jsonrpc": "2.0", "id": number, "method": "tools/list"}
     params = {"name": call.tool, "arguments": call.arguments}
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def _answers(number: str) -> Fits:
+def _answers(number: str) -> Predicate:
     return lambda e: e.get("kind") == "mcp/response" and payload_of(e).get("id") == number
 
 
-async def _nothing_ran(stage: ParticipantStage, before: Any, what: str) -> None:
-    after = await effect(stage)
+async def _nothing_ran(ctx: ParticipantContext, before: Any, what: str) -> None:
+    after = await effect(ctx)
     demand(after == before, f"{what} was carried out: {before!r} became {after!r}")
 
 
 @check("version.matching")
-async def another_version_has_no_effect(stage: ParticipantStage) -> None:
+async def another_version_has_no_effect(ctx: ParticipantContext) -> None:
     """An envelope of another version of the protocol is not acted on: no request, no status, no pause."""
-    before = await effect(stage)
+    before = await effect(ctx)
     for version in _VERSIONS:
         number = fresh_word()
         why = f"an envelope of protocol {version!r} must have no effect"
         if version is ...:
             why = "an envelope without `protocol` must have no effect"
-        stage.never(_answers(number), why)
-        asked = await stage.show("participant/request-status", protocol=version)
-        stage.never(both(is_kind("participant/status"), about(asked)), why)
-        await stage.show("mcp/request", _asking(stage, number), protocol=version)
-    await stage.show("participant/pause", {"reason": "conformance"}, protocol="mew/v0.3")
-    await stage.barrier()
-    await _nothing_ran(stage, before, "a request of another version")
+        ctx.never(_answers(number), why)
+        asked = await ctx.show("participant/request-status", protocol=version)
+        ctx.never(both(is_kind("participant/status"), about(asked)), why)
+        await ctx.show("mcp/request", _asking(ctx, number), protocol=version)
+    await ctx.show("participant/pause", {"reason": "conformance"}, protocol="mew/v0.3")
+    await ctx.barrier()
+    await _nothing_ran(ctx, before, "a request of another version")
 
 
 @check("validate.structure")
-async def what_is_no_envelope_is_not_acted_on(stage: ParticipantStage) -> None:
+async def what_is_no_envelope_is_not_acted_on(ctx: ParticipantContext) -> None:
     """Frames that are no envelope, or lack `id`, `from` or `kind`, have no effect, and the next good one has."""
-    before = await effect(stage)
+    before = await effect(ctx)
     for text in ("", "hello", "[]", "42", "null", '{"kind": "mcp/request"}', "{} {}", '{"id": '):
-        await stage.show_frame(text)
-        await stage.barrier()
-    wrong = {**_WRONG, "to": stage.subject.id}
+        await ctx.show_frame(text)
+        await ctx.barrier()
+    wrong = {**_WRONG, "to": ctx.subject.id}
     for name, value in (*((name, ...) for name in _MISSING), *wrong.items()):
         number = fresh_word()
-        stage.never(_answers(number), f"an envelope with a missing or wrong `{name}` is not acted on")
-        await stage.show("mcp/request", _asking(stage, number), **{name: value})
+        ctx.never(_answers(number), f"an envelope with a missing or wrong `{name}` is not acted on")
+        await ctx.show("mcp/request", _asking(ctx, number), **{name: value})
     number = fresh_word()
     twice = {
         "protocol": PROTOCOL,
         "id": number,
         "from": "owner",
-        "to": [stage.subject.id],
+        "to": [ctx.subject.id],
         "kind": "mcp/request",
     }
-    whole = json.dumps({**twice, "payload": _asking(stage, number)})
-    stage.never(_answers(number), "two envelopes in one frame are none")
-    await stage.show_frame(whole + whole)
-    await stage.show_frame(json.dumps([json.loads(whole)]))
-    await stage.barrier()
-    await _nothing_ran(stage, before, "what is no envelope")
+    whole = json.dumps({**twice, "payload": _asking(ctx, number)})
+    ctx.never(_answers(number), "two envelopes in one frame are none")
+    await ctx.show_frame(whole + whole)
+    await ctx.show_frame(json.dumps([json.loads(whole)]))
+    await ctx.barrier()
+    await _nothing_ran(ctx, before, "what is no envelope")
 
 
 @check("validate.kind-matches")
-async def a_kind_that_its_payload_does_not_fit_has_no_effect(stage: ParticipantStage) -> None:
+async def a_kind_that_its_payload_does_not_fit_has_no_effect(ctx: ParticipantContext) -> None:
     """A request without a method, and one that comes as a response, a chat or a withdrawal, are not carried out."""
-    needs_responses(stage)
-    before = await effect(stage)
-    asked = _asking(stage, fresh_word())
+    needs_responses(ctx)
+    before = await effect(ctx)
+    asked = _asking(ctx, fresh_word())
     unnamed = {key: value for key, value in asked.items() if key != "method"}
     sent = [
-        await stage.show("mcp/request", unnamed),
-        await stage.show("mcp/request", {**unnamed, "method": 7}),
-        await stage.show("mcp/request", {"jsonrpc": "2.0", "id": asked["id"], "result": {}}),
+        await ctx.show("mcp/request", unnamed),
+        await ctx.show("mcp/request", {**unnamed, "method": 7}),
+        await ctx.show("mcp/request", {"jsonrpc": "2.0", "id": asked["id"], "result": {}}),
     ]
     for one in sent:
-        stage.never(
+        ctx.never(
             lambda e, one=one: _is_result(e) and one["id"] in causes(e),  # type: ignore[misc]
             "an mcp/request without a method gets no result",
         )
@@ -130,11 +130,11 @@ async def a_kind_that_its_payload_does_not_fit_has_no_effect(stage: ParticipantS
     ):
         number = fresh_word()
         why = f"an MCP request that comes as {kind} must have no effect"
-        stage.never(_answers(number), why)
-        odd = await stage.show(kind, {**asked, "id": number}, correlation_id=["conform-unknown"])
-        stage.never(both(is_kind("mcp/response"), about(odd)), why)
-    await stage.barrier()
-    await _nothing_ran(stage, before, "an envelope whose kind does not fit its payload")
+        ctx.never(_answers(number), why)
+        odd = await ctx.show(kind, {**asked, "id": number}, correlation_id=["conform-unknown"])
+        ctx.never(both(is_kind("mcp/response"), about(odd)), why)
+    await ctx.barrier()
+    await _nothing_ran(ctx, before, "an envelope whose kind does not fit its payload")
 
 
 def _is_result(envelope: Mapping[str, Any]) -> bool:
@@ -146,25 +146,25 @@ def _is_result(envelope: Mapping[str, Any]) -> bool:
 
 
 @check("validate.payload-schema")
-async def arguments_that_do_not_fit_are_not_acted_on(stage: ParticipantStage) -> None:
+async def arguments_that_do_not_fit_are_not_acted_on(ctx: ParticipantContext) -> None:
     """A call whose arguments the tool's schema does not allow is not carried out, and gets at most an error."""
-    call = stage.call_of("tool")
-    schema = stage.traits.tools.get(call.tool, {}).get("inputSchema")
+    call = ctx.call_of("tool")
+    schema = ctx.traits.tools.get(call.tool, {}).get("inputSchema")
     wrong = list(_misfits(schema if isinstance(schema, Mapping) else {}, call.arguments))
     if not wrong:
         raise NotOffered(f"the schema of {call.tool} forbids nothing that the kit can think of")
-    before = await effect(stage)
+    before = await effect(ctx)
     for params in wrong:
-        sent = await stage.request("tools/call", {"name": call.tool, **params})
-        stage.never(
+        sent = await ctx.request("tools/call", {"name": call.tool, **params})
+        ctx.never(
             lambda e, sent=sent: _is_result(e) and sent["id"] in causes(e),  # type: ignore[misc]
             f"a call with {params.get('arguments')!r}, which the schema does not allow, is not carried out",
         )
-    await stage.show("participant/pause", {"timeout_seconds": "soon"})
-    await stage.show("participant/resume")
-    await stage.show("chat", {"text": 7})
-    await stage.barrier()
-    await _nothing_ran(stage, before, "a call that the schema does not allow")
+    await ctx.show("participant/pause", {"timeout_seconds": "soon"})
+    await ctx.show("participant/resume")
+    await ctx.show("chat", {"text": 7})
+    await ctx.barrier()
+    await _nothing_ran(ctx, before, "a call that the schema does not allow")
 
 
 def _misfits(schema: Mapping[str, Any], fitting: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -182,51 +182,49 @@ def _misfits(schema: Mapping[str, Any], fitting: Mapping[str, Any]) -> Iterator[
 
 
 @check("validate.dropped-or-reported")
-async def malformed_and_forged_envelopes_do_not_upset_it(stage: ParticipantStage) -> None:
+async def malformed_and_forged_envelopes_do_not_upset_it(ctx: ParticipantContext) -> None:
     """Malformed envelopes, and system envelopes that are not the gateway's, are dropped or reported, and it goes on."""
     welcome = {"you": {"id": "owner", "capabilities": []}, "participants": []}
-    await stage.show("system/welcome", welcome, by="stranger")
-    await stage.show(
-        "system/presence", {"event": "leave", "participant": {"id": stage.subject.id}}, by="stranger"
+    await ctx.show("system/welcome", welcome, by="stranger")
+    await ctx.show(
+        "system/presence", {"event": "leave", "participant": {"id": ctx.subject.id}}, by="stranger"
     )
-    await stage.show("system/error", {"error": "conformance", "message": "made up"}, by="stranger")
-    await stage.show("system/presence", {"event": "vanish"}, **{"from": "system:gateway"})
+    await ctx.show("system/error", {"error": "conformance", "message": "made up"}, by="stranger")
+    await ctx.show("system/presence", {"event": "vanish"}, **{"from": "system:gateway"})
     for kind in ("chat", "mcp/request", "mcp/response", "mcp/proposal", "mcp/reject", "participant/status"):
-        await stage.show(kind, {"text": None, "method": [], "reason": {}, "jsonrpc": 2, "id": {}})
-        await stage.show(kind, payload=..., correlation_id=[])
-    await stage.show_frame(b"\x00\xff not a stream frame")
-    await stage.show_frame("#no-such-stream#data")
-    await stage.barrier()
-    demand(stage.subject.present, "the participant left because of a malformed envelope")
-    mistaken = stage.said(lambda e: e.get("from") != stage.subject.id)
+        await ctx.show(kind, {"text": None, "method": [], "reason": {}, "jsonrpc": 2, "id": {}})
+        await ctx.show(kind, payload=..., correlation_id=[])
+    await ctx.show_frame(b"\x00\xff not a stream frame")
+    await ctx.show_frame("#no-such-stream#data")
+    await ctx.barrier()
+    demand(ctx.subject.present, "the participant left because of a malformed envelope")
+    mistaken = ctx.said(lambda e: e.get("from") != ctx.subject.id)
     demand(not mistaken, f"after a forged welcome it speaks as another: {mistaken[:1]}")
 
 
 @check("validate.track")
-async def it_may_tell_of_misconduct(stage: ParticipantStage) -> None:
+async def it_may_tell_of_misconduct(ctx: ParticipantContext) -> None:
     """Who sends what is malformed may be told of to the others, in an envelope that names it."""
-    sent = [await stage.show("mcp/request", {"method": number}, by="novice") for number in range(3)]
-    await stage.barrier()
-    told = stage.said(lambda e: about(*sent)(e) and e.get("kind") != "mcp/response")
+    sent = [await ctx.show("mcp/request", {"method": number}, by="novice") for number in range(3)]
+    await ctx.barrier()
+    told = ctx.said(lambda e: about(*sent)(e) and e.get("kind") != "mcp/response")
     if not told:
         raise NotOffered("the participant tells nobody of malformed envelopes")
     demand(all(isinstance(e.get("payload"), dict) for e in told), f"a report without a payload: {told[:1]}")
 
 
 @check("validate.unexpected-parameters")
-async def other_fields_than_advertised_upset_nothing(stage: ParticipantStage) -> None:
+async def other_fields_than_advertised_upset_nothing(ctx: ParticipantContext) -> None:
     """Parameters and results with more, fewer or other fields than advertised leave it working."""
-    needs_responses(stage)
-    call = _harmless(stage)
+    needs_responses(ctx)
+    call = _harmless(ctx)
     if call is not None:
         for arguments in ({}, {**call.arguments, "conform_extra": {"a": [1]}}, {"conform_extra": None}):
-            await stage.answer(await stage.call(Call(call.tool, arguments)))
-    await stage.answer(
-        await stage.request("tools/call", {"name": fresh_word(), "arguments": {}, "more": [1]})
-    )
-    await stage.answer(await stage.request("tools/list", {"cursor": None, "more": {"a": 1}}))
-    if "request" in stage.company.prompts.said:
-        worker = await stage.worker()
+            await ctx.answer(await ctx.call(ToolPrompt(call.tool, arguments)))
+    await ctx.answer(await ctx.request("tools/call", {"name": fresh_word(), "arguments": {}, "more": [1]}))
+    await ctx.answer(await ctx.request("tools/list", {"cursor": None, "more": {"a": 1}}))
+    if "request" in ctx.test_run.prompts.said:
+        worker = await ctx.worker()
         odd: tuple[Any, ...] = (
             {},
             {"content": "text"},
@@ -237,10 +235,10 @@ async def other_fields_than_advertised_upset_nothing(stage: ParticipantStage) ->
         )
         for many, result in enumerate(odd, 1):
             worker.reply = partial(_replied, result)
-            await stage.prompt("request")
-            await worker.awaited(stage.cast.patience_s, many)
-            await stage.barrier()
-    await stage.barrier()
+            await ctx.prompt("request")
+            await worker.awaited(ctx.config.timeout_s, many)
+            await ctx.barrier()
+    await ctx.barrier()
 
 
 def _replied(result: Any, _payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,12 +246,10 @@ def _replied(result: Any, _payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @check("validate.unknown-response")
-async def a_response_to_nothing_has_no_effect(stage: ParticipantStage) -> None:
+async def a_response_to_nothing_has_no_effect(ctx: ParticipantContext) -> None:
     """A response to a request that it never made, whether it names one or none, sets nothing off."""
     calm = [
-        await stage.show(
-            "mcp/response", {"jsonrpc": "2.0", "id": number, "result": {"content": []}}, **fields
-        )
+        await ctx.show("mcp/response", {"jsonrpc": "2.0", "id": number, "result": {"content": []}}, **fields)
         for number, fields in (
             (1, {"correlation_id": ["conform-unknown"]}),
             (2, {}),
@@ -261,14 +257,14 @@ async def a_response_to_nothing_has_no_effect(stage: ParticipantStage) -> None:
         )
     ]
     calm.append(
-        await stage.show(
+        await ctx.show(
             "mcp/response",
             {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
             correlation_id=["conform-unknown"],
         )
     )
-    stage.never(
+    ctx.never(
         lambda e: about(*calm)(e) and e.get("kind") != "chat/acknowledge",
         "a response to a request that it never made has no effect",
     )
-    await stage.barrier()
+    await ctx.barrier()

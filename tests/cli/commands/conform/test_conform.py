@@ -54,11 +54,11 @@ def served(behaviour: Behaviour) -> Iterator[str]:
 
 
 @pytest.fixture
-def cast(tmp_path: Path) -> Path:
+def config(tmp_path: Path) -> Path:
     """Nobody listens at its address."""
     file = tmp_path / "conform.toml"
     file.write_text(
-        f'url = "ws://127.0.0.1:1"\nspace = "a"\npatience_s = 0.1\nroles.owner.token = "{TOKEN}"\n'
+        f'url = "ws://127.0.0.1:1"\nspace = "a"\ntimeout_s = 0.1\nroles.owner.token = "{TOKEN}"\n'
     )
     return file
 
@@ -78,9 +78,9 @@ def run(*words: str, columns: int = 200) -> Result:
 
 
 def test_a_failure_has_the_words_of_the_document_and_the_evidence_and_no_token(
-    cast: Path, misbehaving: str
+    config: Path, misbehaving: str
 ) -> None:
-    told = run(misbehaving, "-c", str(cast), "--only", "connect.websocket")
+    told = run(misbehaving, "-c", str(config), "--only", "connect.websocket")
     assert told.exit_code == 1
     lines = [line.strip() for line in told.stdout.splitlines()]
     assert "§5.2 MUST connect.websocket" in lines
@@ -91,23 +91,25 @@ def test_a_failure_has_the_words_of_the_document_and_the_evidence_and_no_token(
     assert TOKEN not in told.output
 
 
-def test_how_we_read_the_document_is_told_where_it_leaves_room(cast: Path, misbehaving: str) -> None:
-    told = run(misbehaving, "-c", str(cast), "--only", "delivery.visible-to-all")
+def test_how_we_read_the_document_is_told_where_it_leaves_room(config: Path, misbehaving: str) -> None:
+    told = run(misbehaving, "-c", str(config), "--only", "delivery.visible-to-all")
     assert told.exit_code == 0, "a SHOULD that fails is no failure of the command"
     assert "our note:          Our reading: `to` says who is to act" in told.stdout
     assert "SHOULD      1 fail" in told.stdout
 
 
-def test_what_nobody_can_see_is_not_run_and_why(cast: Path) -> None:
-    told = run("-c", str(cast), "--only", "6.5")
+def test_what_nobody_can_see_is_not_run_and_why(config: Path) -> None:
+    told = run("-c", str(config), "--only", "6.5")
     assert told.exit_code == 0
     assert "not run" in told.stdout
     assert "it is said to who deploys" in " ".join(told.stdout.split())
 
 
-def test_programs_are_told_in_json_and_junit(cast: Path, tmp_path: Path, misbehaving: str) -> None:
+def test_programs_are_told_in_json_and_junit(config: Path, tmp_path: Path, misbehaving: str) -> None:
     report = tmp_path / "report.xml"
-    told = run(misbehaving, "-c", str(cast), "--only", "connect.websocket", "--json", "--junit", str(report))
+    told = run(
+        misbehaving, "-c", str(config), "--only", "connect.websocket", "--json", "--junit", str(report)
+    )
     assert told.exit_code == 1
     document = json.loads(told.stdout)
     assert document["gateway"] == misbehaving
@@ -121,27 +123,27 @@ def test_programs_are_told_in_json_and_junit(cast: Path, tmp_path: Path, misbeha
 
 def test_why_something_is_not_offered_is_told_once(tmp_path: Path) -> None:
     file = tmp_path / "conform.toml"
-    file.write_text("space = 'conform'\npatience_s = 0.5\nroles.owner.token = 't-owner'\n")
-    with elsewhere(lambda: gateway(tmp_path)) as cast:
-        told = run(cast.url, "-c", str(file), "--only", "withdraw", "--only", "reason-code")
+    file.write_text("space = 'conform'\ntimeout_s = 0.5\nroles.owner.token = 't-owner'\n")
+    with elsewhere(lambda: gateway(tmp_path)) as config:
+        told = run(config.url, "-c", str(file), "--only", "withdraw", "--only", "reason-code")
     assert told.exit_code == 0
     assert told.stdout.count("the kit has no token for the role 'proposer'") == 1
 
 
-def test_on_a_narrow_terminal_each_requirement_has_lines_of_its_own(cast: Path, misbehaving: str) -> None:
-    told = run(misbehaving, "-c", str(cast), "--only", "connect.websocket", columns=40)
+def test_on_a_narrow_terminal_each_requirement_has_lines_of_its_own(config: Path, misbehaving: str) -> None:
+    told = run(misbehaving, "-c", str(config), "--only", "connect.websocket", columns=40)
     assert "fail §5.2 MUST connect.websocket" in told.stdout
 
 
 def test_what_was_found_is_told_when_it_is_interrupted(
-    cast: Path, misbehaving: str, monkeypatch: pytest.MonkeyPatch
+    config: Path, misbehaving: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def interrupted(where: Any, checks: Any, begins: Any, results: Any) -> Any:
         await run_checks(where, checks[:1], begins, results)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mew.cli.commands.conform.conform.run_checks", interrupted)
-    told = run(misbehaving, "-c", str(cast), "--only", "5")
+    told = run(misbehaving, "-c", str(config), "--only", "5")
     assert "interrupted after 1 of " in told.stderr
     assert "not run" in told.stdout
     assert told.exit_code in (1, 130)
@@ -168,8 +170,8 @@ def test_a_part_is_chosen_by_sections_ids_and_how_they_begin() -> None:
     assert "3.9.10" not in {one.section for one in chosen(Side.GATEWAY, ["3.9.1"])}
 
 
-def test_what_says_it_again_elsewhere_is_shown_with_that_section(cast: Path, misbehaving: str) -> None:
-    told = run(misbehaving, "-c", str(cast), "--only", "7.1")
+def test_what_says_it_again_elsewhere_is_shown_with_that_section(config: Path, misbehaving: str) -> None:
+    told = run(misbehaving, "-c", str(config), "--only", "7.1")
     assert "8.1, 7.1" in told.stdout
     assert "only 7.1: " in told.stdout
     assert "a part of all there are" in told.stdout
@@ -190,8 +192,8 @@ def test_what_says_it_again_elsewhere_is_shown_with_that_section(cast: Path, mis
         (("ws://no-such-host.invalid:1",), "ws://no-such-host.invalid:1 cannot be reached"),
     ],
 )
-def test_what_cannot_be_used_is_said(words: tuple[str, ...], problem: str, cast: Path) -> None:
-    told = run("-c", str(cast), *words) if "-c" not in words else run(*words)
+def test_what_cannot_be_used_is_said(words: tuple[str, ...], problem: str, config: Path) -> None:
+    told = run("-c", str(config), *words) if "-c" not in words else run(*words)
     assert told.exit_code == 2
     assert problem in " ".join(told.output.split())
 
@@ -199,7 +201,7 @@ def test_what_cannot_be_used_is_said(words: tuple[str, ...], problem: str, cast:
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ("patience_s = -1", "patience_s"),
+        ("timeout_s = -1", "timeout_s"),
         ("mail = '127.0.0.1'", "mail = '127.0.0.1': expected host:port"),
         ("mail = '127.0.0.1:mail'", "expected host:port, like 127.0.0.1:2525"),
         ("http = 'ftp://127.0.0.1'", "expected one like http://127.0.0.1:8080"),
@@ -223,10 +225,10 @@ def test_a_setting_that_makes_no_sense_is_named(more: str, problem: str, tmp_pat
         ("speaks another language", "cannot be reached: "),
     ],
 )
-def test_what_is_no_gateway_is_not_accused_of_anything(name: str, problem: str, cast: Path) -> None:
+def test_what_is_no_gateway_is_not_accused_of_anything(name: str, problem: str, config: Path) -> None:
     with served(HOSTILE[name]) as url:
-        told = run(url, "-c", str(cast))
-        secure = run(url.replace("ws:", "wss:"), "-c", str(cast))
+        told = run(url, "-c", str(config))
+        secure = run(url.replace("ws:", "wss:"), "-c", str(config))
     assert told.exit_code == secure.exit_code == 2
     assert problem in told.output
     assert "cannot be reached: " in secure.output
@@ -243,9 +245,9 @@ def test_what_is_no_gateway_is_not_accused_of_anything(name: str, problem: str, 
         ),
         ("space = 'nowhere'\nroles.owner.token = 't-owner'", "'nowhere'"),
         (
-            "space = 'conform'\nroles.owner.token = 't-owner'\nelsewhere.space = 'elsewhere'\n"
-            "elsewhere.roles.peer.token = 'x'",
-            "the role 'peer' in the space 'elsewhere': HTTP 401",
+            "space = 'conform'\nroles.owner.token = 't-owner'\nsecond_space.space = 'second'\n"
+            "second_space.roles.peer.token = 'x'",
+            "the role 'peer' in the space 'second': HTTP 401",
         ),
         (
             "space = 'conform'\nroles.owner = {token = 't-peer', id = 'owner'}",
@@ -263,10 +265,10 @@ def test_a_config_that_is_not_of_this_gateway_is_told_in_one_sentence(
     file = tmp_path / "conform.toml"
     http, is_there, rest = more.partition("http = ")
     file.write_text(
-        f"patience_s = 0.5\n{is_there}{rest}\n{http}\n" if is_there else f"patience_s = 0.5\n{more}\n"
+        f"timeout_s = 0.5\n{is_there}{rest}\n{http}\n" if is_there else f"timeout_s = 0.5\n{more}\n"
     )
-    with elsewhere(lambda: gateway(tmp_path)) as cast:
-        told = run(cast.url, "-c", str(file))
+    with elsewhere(lambda: gateway(tmp_path)) as config:
+        told = run(config.url, "-c", str(file))
     assert told.exit_code == 2, told.output
     assert problem in told.output
     assert len(told.output.splitlines()) == 1
@@ -274,20 +276,20 @@ def test_a_config_that_is_not_of_this_gateway_is_told_in_one_sentence(
 
 def test_who_was_kicked_in_an_earlier_run_is_no_fault_of_the_config(tmp_path: Path) -> None:
     file = tmp_path / "conform.toml"
-    file.write_text("space = 'conform'\nroles.owner.token = 't-owner'\nroles.doomed.token = 'x'\n")
-    with elsewhere(lambda: gateway(tmp_path)) as cast:
-        told = run(cast.url, "-c", str(file), "--only", "connect.websocket")
+    file.write_text("space = 'conform'\nroles.owner.token = 't-owner'\nroles.kicked.token = 'x'\n")
+    with elsewhere(lambda: gateway(tmp_path)) as config:
+        told = run(config.url, "-c", str(file), "--only", "connect.websocket")
     assert told.exit_code == 0, told.output
 
 
 def test_the_http_api_is_beside_the_websocket_unless_the_config_says_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "conform.toml"
     known = "space = 'conform'\nroles.owner.token = 't-owner'\nroles.peer.token = 't-peer'\n"
-    with elsewhere(lambda: gateway(tmp_path)) as cast, served(HOSTILE["ignores everything"]) as other:
+    with elsewhere(lambda: gateway(tmp_path)) as config, served(HOSTILE["ignores everything"]) as other:
         file.write_text(known)
-        found = run(cast.url, "-c", str(file), "--only", "http.injection")
+        found = run(config.url, "-c", str(file), "--only", "http.injection")
         file.write_text(f"http = 'http{other.removeprefix('ws')}'\n{known}")
-        foreign = run(cast.url, "-c", str(file), "--only", "http.injection")
+        foreign = run(config.url, "-c", str(file), "--only", "http.injection")
     assert "not offered" not in found.stdout
     assert "or `http` in the config points at another web server" in foreign.stdout
 

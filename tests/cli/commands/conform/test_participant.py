@@ -28,7 +28,7 @@ def run(*words: str) -> Result:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     file = tmp_path / "ours.toml"
-    lines = ["patience_s = 1.0", "[prompts]"]
+    lines = ["timeout_s = 1.0", "[prompts]"]
     for name, prompt in SAID.items():
         lines.append(f"{name} = {_toml(msgspec.to_builtins(prompt))}")
     file.write_text("\n".join(lines))
@@ -101,6 +101,6 @@ def test_the_prompts_that_there_are_can_be_printed_and_read(tmp_path: Path) -> N
     result = CliRunner().invoke(app, ["conform", "prompts"])
     file = tmp_path / "conform-participant.toml"
     file.write_text(result.stdout)
-    assert read_prompts(file).patience_s == 5.0
+    assert read_prompts(file).timeout_s == 5.0
     lines = [line.removeprefix("# ") for line in result.stdout.splitlines() if " = " in line]
     assert set(PROMPTS) <= set(tomllib.loads("\n".join(lines)))

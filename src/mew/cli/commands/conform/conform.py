@@ -14,10 +14,10 @@ from mew.cli.locate.journal import Failed
 from mew.cli.render.check_progress import counting
 from mew.conform.example import write_example
 from mew.conform.ledger import Side
-from mew.conform.outcome import Result
-from mew.conform.report import verdicts
-from mew.conform.roles import BadCast, Cast, read_cast
-from mew.conform.runner import Check, all_checks, reached, run_checks
+from mew.conform.outcome import CheckResult
+from mew.conform.report import requirement_verdicts
+from mew.conform.roles import KitConfig, KitConfigError, read_config
+from mew.conform.runner import Check, all_checks, check_reachable, run_checks
 
 from .participant import participant, prompts
 from .report import Junit, Shown, tell_results
@@ -67,16 +67,16 @@ def gateway(
 
     Example: mew conform ws://127.0.0.1:8080 --config conform.toml --only 3.6
     """
-    cast = _cast(config, url)
+    kit = _read_config(config, url)
     requirements = chosen(Side.GATEWAY, only)
     ids = {one.id for one in requirements}
     checks = [check for check in all_checks() if ids.intersection(check.requirements)]
-    results: list[Result] = []
+    results: list[CheckResult] = []
     try:
-        _run(cast, checks, results)
+        _run(kit, checks, results)
     except KeyboardInterrupt:
         typer.echo(f"mew conform: interrupted after {len(results)} of {len(checks)} checks", err=True)
-    tell_results(Side.GATEWAY, cast.url, verdicts(requirements, results), Shown(only, junit, json))
+    tell_results(Side.GATEWAY, kit.url, requirement_verdicts(requirements, results), Shown(only, junit, json))
     if len(results) < len(checks):
         raise typer.Exit(INTERRUPTED)
 
@@ -99,15 +99,15 @@ def example(
     typer.echo(f"mew conform {url} --config {kit}  # in another")
 
 
-def _cast(config: Path, url: str | None) -> Cast:
+def _read_config(config: Path, url: str | None) -> KitConfig:
     try:
-        return read_cast(config, os.environ, url)
-    except BadCast as error:
+        return read_config(config, os.environ, url)
+    except KitConfigError as error:
         hint = "; 'mew conform example' writes one to start from" if error.missing else ""
         raise Failed(f"{error}{hint}") from error
 
 
-def _run(cast: Cast, checks: Sequence[Check], results: list[Result]) -> None:
+def _run(config: KitConfig, checks: Sequence[Check], results: list[CheckResult]) -> None:
     """Play them, each result as soon as it is known.
 
     Raises:
@@ -117,12 +117,12 @@ def _run(cast: Cast, checks: Sequence[Check], results: list[Result]) -> None:
         return  # nobody can see from outside what was asked for
     with counting(len(checks)) as begins:
         try:
-            asyncio.run(_try(cast, checks, begins, results))
-        except BadCast as error:
+            asyncio.run(_try(config, checks, begins, results))
+        except KitConfigError as error:
             raise Failed(str(error)) from error
 
 
 async def _try(
-    cast: Cast, checks: Sequence[Check], begins: Callable[[Check], None], results: list[Result]
+    config: KitConfig, checks: Sequence[Check], begins: Callable[[Check], None], results: list[CheckResult]
 ) -> None:
-    await run_checks(await reached(cast), checks, begins, results)
+    await run_checks(await check_reachable(config), checks, begins, results)

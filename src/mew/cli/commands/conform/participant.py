@@ -13,11 +13,17 @@ from mew.cli.errors import told
 from mew.cli.locate.journal import Failed
 from mew.cli.render.check_progress import counting
 from mew.conform.ledger import Side
-from mew.conform.outcome import Result
+from mew.conform.outcome import CheckResult
 from mew.conform.participant.prompts import BadPrompts, Prompts, example, read_prompts
-from mew.conform.participant.runner import ParticipantCheck, participant_checks, try_participant
-from mew.conform.participant.test_gateway import SPACE, CannotListen, House, child, open_house
-from mew.conform.report import verdicts
+from mew.conform.participant.runner import ParticipantCheck, participant_checks, run_participant_checks
+from mew.conform.participant.test_gateway import (
+    SPACE,
+    CannotListen,
+    TestGateway,
+    child_process,
+    open_test_gateway,
+)
+from mew.conform.report import requirement_verdicts
 
 from .report import Junit, Shown, tell_results
 from .selection import Only, chosen
@@ -34,7 +40,7 @@ class _Run:
     """What was tried so far, and why no more, if it was broken off."""
 
     checks: Sequence[ParticipantCheck]
-    results: list[Result] = field(default_factory=list)
+    results: list[CheckResult] = field(default_factory=list)
     broken_off: str = ""
 
 
@@ -79,7 +85,9 @@ def participant(
     if run.broken_off:
         typer.echo(f"mew conform participant: {run.broken_off}", err=True)
     name = command or "the participant"
-    tell_results(Side.PARTICIPANT, name, verdicts(requirements, run.results), Shown(only, junit, json))
+    tell_results(
+        Side.PARTICIPANT, name, requirement_verdicts(requirements, run.results), Shown(only, junit, json)
+    )
     if run.broken_off:
         raise typer.Exit(1 if len(run.results) == len(checks) else INTERRUPTED)
 
@@ -116,48 +124,52 @@ async def _try(
     wait_s: float,
     run: _Run,
 ) -> None:
-    async with open_house(said, host, port) as house:
-        async with _invited(house) if command is None else _started(house, command):
-            await _come(house, wait_s)
+    async with open_test_gateway(said, host, port) as test_gateway:
+        async with _invited(test_gateway) if command is None else _started(test_gateway, command):
+            await _come(test_gateway, wait_s)
             with counting(len(run.checks)) as begins:
-                run.results[:] = await try_participant(house.company, run.checks, begins, run.results)
-        if house.company.lost:
+                run.results[:] = await run_participant_checks(
+                    test_gateway.test_run, run.checks, begins, run.results
+                )
+        if test_gateway.test_run.lost:
             run.broken_off = "it left, did not come back, and was not tried to the end"
-        elif house.company.broken_since:
+        elif test_gateway.test_run.broken_since:
             run.broken_off = (
-                f"it answers nothing since {house.company.broken_since}, and was not tried to the end"
+                f"it answers nothing since {test_gateway.test_run.broken_since}, and was not tried to the end"
             )
 
 
-async def _come(house: House, wait_s: float) -> None:
+async def _come(test_gateway: TestGateway, wait_s: float) -> None:
     """Return when the participant is there.
 
     Raises:
         Failed: it does not come.
     """
-    subject, loop = house.company.subject, asyncio.get_running_loop()
+    subject, loop = test_gateway.test_run.subject, asyncio.get_running_loop()
     deadline_s = loop.time() + wait_s
     while await subject.wait(lambda: subject.present or None, _LOOK_S) is None:
-        if house.ended is not None:
-            raise Failed(f"the command ended with {house.ended} before it connected to {house.url}")
+        if test_gateway.ended is not None:
+            raise Failed(
+                f"the command ended with {test_gateway.ended} before it connected to {test_gateway.url}"
+            )
         if loop.time() > deadline_s:
             refused = f"; {len(subject.arrivals)} attempts were refused" if subject.arrivals else ""
-            raise Failed(f"no participant came to {house.url} within {wait_s:g} s{refused}")
+            raise Failed(f"no participant came to {test_gateway.url} within {wait_s:g} s{refused}")
 
 
 @asynccontextmanager
-async def _invited(house: House) -> AsyncIterator[None]:
+async def _invited(test_gateway: TestGateway) -> AsyncIterator[None]:
     """Say where it is to connect; its token is in a file that only its owner can read."""
-    where = f"{house.url}, space {SPACE}, with the token in {house.token_file}"
+    where = f"{test_gateway.url}, space {SPACE}, with the token in {test_gateway.token_file}"
     typer.echo(f"connect the participant to {where}", err=True)
     yield
 
 
 @asynccontextmanager
-async def _started(house: House, command: str) -> AsyncIterator[None]:
+async def _started(test_gateway: TestGateway, command: str) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         try:
-            await stack.enter_async_context(child(command, house))
+            await stack.enter_async_context(child_process(command, test_gateway))
         except (OSError, ValueError) as error:
             raise Failed(f"--command {command}: {error}") from error
         yield

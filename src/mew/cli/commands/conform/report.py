@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mew.cli.locate.journal import Failed
-from mew.conform.ledger import Level, Requirement, Side, Testable
-from mew.conform.outcome import Outcome, Result
-from mew.conform.report import Verdict, as_document, as_junit, conforms, counts, folded
+from mew.conform.ledger import Requirement, RequirementLevel, Side, Testable
+from mew.conform.outcome import CheckOutcome, CheckResult
+from mew.conform.report import RequirementVerdict, as_document, as_junit, conforms, counts, folded
 from mew.protocol.json import encode_json
 from mew.protocol.visible import cut, visible
 
@@ -24,11 +24,11 @@ __all__ = ["Junit", "Shown", "tell_results"]
 Junit = Annotated[Path | None, typer.Option(help="Write the results as JUnit XML to this file.")]
 
 _COLOURS: Final = {
-    Outcome.PASS: "green",
-    Outcome.FAIL: "bold red",
-    Outcome.BLOCKED: "magenta",
-    Outcome.NOT_OFFERED: "yellow",
-    Outcome.NOT_RUN: "dim",
+    CheckOutcome.PASS: "green",
+    CheckOutcome.FAIL: "bold red",
+    CheckOutcome.BLOCKED: "magenta",
+    CheckOutcome.NOT_OFFERED: "yellow",
+    CheckOutcome.NOT_RUN: "dim",
 }
 _EVIDENCE_CHARS_MAX: Final = 400
 _WHY_CHARS_MAX: Final = 2_000
@@ -46,7 +46,7 @@ class Shown:
     as_json: bool = False
 
 
-def tell_results(side: Side, name: str, found: Sequence[Verdict], shown: Shown) -> None:
+def tell_results(side: Side, name: str, found: Sequence[RequirementVerdict], shown: Shown) -> None:
     """Show all, and write the file where one is wanted.
 
     Raises:
@@ -66,20 +66,20 @@ def tell_results(side: Side, name: str, found: Sequence[Verdict], shown: Shown) 
         raise typer.Exit(1)
 
 
-def _show(name: str, found: Sequence[Verdict], only: Sequence[str] | None) -> None:
+def _show(name: str, found: Sequence[RequirementVerdict], only: Sequence[str] | None) -> None:
     console = Console(highlight=False)
     if console.width < _TABLE_COLUMNS_MIN:
         _list(console, name, found, only)
     else:
         console.print(_table(name, found, only))
     for one in found:
-        for result in one.results if one.outcome is Outcome.FAIL else ():
+        for result in one.results if one.outcome is CheckOutcome.FAIL else ():
             _explain(console, one.requirement, result)
     _say_why_not(console, found)
     _sum_up(console, found, only)
 
 
-def _table(name: str, found: Sequence[Verdict], only: Sequence[str] | None) -> Table:
+def _table(name: str, found: Sequence[RequirementVerdict], only: Sequence[str] | None) -> Table:
     table = Table(box=None, pad_edge=False, title=f"mew/v0.4: {visible(name)}", title_justify="left")
     for column in ("§", "level", "requirement", "verdict"):
         table.add_column(column, overflow="fold")
@@ -90,7 +90,9 @@ def _table(name: str, found: Sequence[Verdict], only: Sequence[str] | None) -> T
     return table
 
 
-def _list(console: Console, name: str, found: Sequence[Verdict], only: Sequence[str] | None) -> None:
+def _list(
+    console: Console, name: str, found: Sequence[RequirementVerdict], only: Sequence[str] | None
+) -> None:
     """Where four columns would be too narrow to read."""
     console.print(Text(f"mew/v0.4: {visible(name)}"))
     for one in found:
@@ -101,15 +103,15 @@ def _list(console: Console, name: str, found: Sequence[Verdict], only: Sequence[
         console.print(_sentence(one))
 
 
-def _sentence(one: Verdict) -> Text:
+def _sentence(one: RequirementVerdict) -> Text:
     sentence = Text(one.requirement.sentence)
-    if one.outcome is Outcome.NOT_RUN and one.requirement.testable is Testable.NOT_ON_THE_WIRE:
+    if one.outcome is CheckOutcome.NOT_RUN and one.requirement.testable is Testable.NOT_ON_THE_WIRE:
         sentence.append(f" ({one.requirement.why})", style="dim")
     return sentence
 
 
-def _explain(console: Console, requirement: Requirement, result: Result) -> None:
-    if result.outcome is not Outcome.FAIL:
+def _explain(console: Console, requirement: Requirement, result: CheckResult) -> None:
+    if result.outcome is not CheckOutcome.FAIL:
         return
     console.print(Text(f"\n§{requirement.section} {requirement.level} {requirement.id}", "bold red"))
     console.print(Text(f"  what is demanded:  {requirement.sentence}"), soft_wrap=True)
@@ -134,9 +136,9 @@ def _seen(text: str, chars_max: int) -> str:
     return "".join(char if char in '"\\' else visible(char) for char in cut(text, chars_max))
 
 
-def _say_why_not(console: Console, found: Sequence[Verdict]) -> None:
+def _say_why_not(console: Console, found: Sequence[RequirementVerdict]) -> None:
     """Why something is blocked or not offered: once for all that it concerns."""
-    for outcome in (Outcome.BLOCKED, Outcome.NOT_OFFERED):
+    for outcome in (CheckOutcome.BLOCKED, CheckOutcome.NOT_OFFERED):
         reasons: dict[str, list[str]] = {}
         for one in found:
             if one.outcome is outcome:
@@ -151,14 +153,16 @@ def _say_why_not(console: Console, found: Sequence[Verdict]) -> None:
             console.print(Text(told), soft_wrap=True)
 
 
-def _sum_up(console: Console, found: Sequence[Verdict], only: Sequence[str] | None) -> None:
+def _sum_up(console: Console, found: Sequence[RequirementVerdict], only: Sequence[str] | None) -> None:
     counted = counts(found)
     console.print()
     if only:
         console.print(
             f"only {', '.join(map(visible, only))}: {len(found)} requirements, a part of all there are"
         )
-    for level in Level:
-        parts = [f"{counted[level, outcome]} {outcome}" for outcome in Outcome if counted[level, outcome]]
+    for level in RequirementLevel:
+        parts = [
+            f"{counted[level, outcome]} {outcome}" for outcome in CheckOutcome if counted[level, outcome]
+        ]
         if parts:
             console.print(f"{level:<11} {', '.join(parts)}")
