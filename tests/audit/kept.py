@@ -11,8 +11,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.space.table import EPOCH, Table, capabilities, envelope_of
 
-from mew.audit.proof.checkpoints import Signer, append, read
-from mew.audit.proof.export import Wanted, as_json_lines, select
+from mew.audit.proof.checkpoints import Signer, append_checkpoint, read_checkpoints
+from mew.audit.proof.export import ExportRange, as_json_lines, select
 from mew.audit.record.facts import Fact
 from mew.audit.record.index import Index, catch_up
 from mew.journal.files.database import FILE, Database
@@ -22,7 +22,7 @@ from mew.journal.files.locator import open_index
 from mew.journal.files.snapshots import Snapshot, Snapshots
 from mew.journal.port import JournalUnavailable
 from mew.journal.reader import JournalReader
-from mew.journal.record import Link, Record, Row, first_link, microseconds, pack, unpack
+from mew.journal.record import ChainLink, Record, RecordRow, genesis_link, pack, to_microseconds, unpack
 from mew.journal.sqlite import SqliteStorage
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.envelopes import Envelopes
@@ -229,13 +229,13 @@ def put_facts(index: Index, facts: Iterable[Fact]) -> None:
     connection.execute("COMMIT")
 
 
-def records_in(folder: Path, space: str = SPACE) -> list[Row]:
+def records_in(folder: Path, space: str = SPACE) -> list[RecordRow]:
     with closing(Database.view(folder / FILE)) as database:
         number = database.spaces()[space].id
         return [row for _, row in database.scan(space=number)]
 
 
-def put_records(folder: Path, rows: Sequence[Row], space: str = SPACE) -> None:
+def put_records(folder: Path, rows: Sequence[RecordRow], space: str = SPACE) -> None:
     """In place of those of this space, as somebody does who removes the high-water marks too.
 
     Rows with number 0 get new ones.
@@ -261,10 +261,10 @@ def drop_until(folder: Path, seq: int, space: str = SPACE) -> None:
         connection.commit()
 
 
-def record_alone(entry: Entry, before: bytes, decisions: Sequence[Decision] = ()) -> Row:
+def record_alone(entry: Entry, before: bytes, decisions: Sequence[Decision] = ()) -> RecordRow:
     """A record as somebody would forge it who can write to the file."""
-    body, digest = pack(entry, microseconds(entry.at), decisions, before)
-    return Row(0, entry.last, microseconds(entry.at), body, digest)
+    body, digest = pack(entry, to_microseconds(entry.at), decisions, before)
+    return RecordRow(0, entry.last, to_microseconds(entry.at), body, digest)
 
 
 def record_of(entry: Entry, decisions: Sequence[Decision]) -> Record:
@@ -272,9 +272,9 @@ def record_of(entry: Entry, decisions: Sequence[Decision]) -> Record:
     return unpack(record_alone(entry, b"", decisions).body)
 
 
-def rehash(entries: Sequence[Entry], space: str = SPACE) -> list[Row]:
+def rehash(entries: Sequence[Entry], space: str = SPACE) -> list[RecordRow]:
     """A chain that was made again from its beginning."""
-    before, rows, replica = first_link(space).hash, list[Row](), Space()
+    before, rows, replica = genesis_link(space).hash, list[RecordRow](), Space()
     for entry in entries:
         rows.append(record_alone(entry, before, replica.apply(entry)))
         before = rows[-1].hash
@@ -286,17 +286,19 @@ def sign(folder: Path, *numbers: int, key: Ed25519PrivateKey = KEY, named: str =
     for row in records_in(folder):
         if row.last in numbers:
             when = AT + timedelta(minutes=row.last)
-            append(space_folder(folder, SPACE), Signer(key).sign(named, Link(row.last, row.hash), when))
+            append_checkpoint(
+                space_folder(folder, SPACE), Signer(key).sign(named, ChainLink(row.last, row.hash), when)
+            )
 
 
-def save_snapshot(folder: Path, link: Link, state: bytes = b"state", space: str = SPACE) -> Path:
+def save_snapshot(folder: Path, link: ChainLink, state: bytes = b"state", space: str = SPACE) -> Path:
     """A snapshot after this place; return its file."""
     home = space_folder(folder, space)
     Snapshots(home).save(Snapshot(*link), [state])
     return home / f"{link.seq}.snapshot"
 
 
-def export(folder: Path, wanted: Wanted | None = None) -> list[bytes]:
+def export(folder: Path, wanted: ExportRange | None = None) -> list[bytes]:
     with opened(folder) as (journal, _):
-        selection = select(journal, wanted or Wanted())
-        return list(as_json_lines(selection, read(space_folder(folder, SPACE)), AT, "0.1"))
+        selection = select(journal, wanted or ExportRange())
+        return list(as_json_lines(selection, read_checkpoints(space_folder(folder, SPACE)), AT, "0.1"))

@@ -4,18 +4,18 @@ import json
 import sys
 
 from bench import guard
-from mew.gateway.history.recent import History
+from mew.gateway.history.recent import RecentHistory
 from mew.journal.port import Delivered
 
-append = History.append
+append = RecentHistory.append
 
 
-def parse_and_append(self: History, delivered: Delivered, size: int) -> None:
+def parse_and_append(self: RecentHistory, delivered: Delivered, size: int) -> None:
     for raw in delivered.raws:
         json.loads(raw)
     append(self, delivered, size)
 
 
 if __name__ == "__main__":
-    History.append = parse_and_append  # type: ignore[method-assign]
+    RecentHistory.append = parse_and_append  # type: ignore[method-assign]
     sys.exit(guard.main())

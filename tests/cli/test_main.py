@@ -15,7 +15,7 @@ from mew.cli.exit_codes import Exit
 from mew.cli.hint import hint
 from mew.cli.main import app, main
 from mew.cli.registry import COMMANDS, Listed
-from mew.gateway.address_file import announced
+from mew.gateway.address_file import published_address
 
 Run = Callable[..., tuple[int, str, str]]
 MEW = [sys.executable, "-m", "mew"]
@@ -156,7 +156,7 @@ def test_the_hint_knows_whether_the_space_runs(tmp_path: Path) -> None:
     below.mkdir()
     assert hint(tmp_path) == "There is space.yaml, and nothing runs for it: 'mew up' starts it."
     assert hint(below) == f"There is {file}, and nothing runs for it: 'mew up' starts it."
-    with announced(file, "http://127.0.0.1:8080"):
+    with published_address(file, "http://127.0.0.1:8080"):
         assert hint(tmp_path).startswith("The space of space.yaml runs at http://127.0.0.1:8080: ")
 
 

@@ -13,14 +13,14 @@ from msgspec import Raw
 from msgspec.structs import replace as struct_replace
 
 from mew.gateway.auth.guard import Denied
-from mew.gateway.history.recent import History
+from mew.gateway.history.recent import RecentHistory
 from mew.gateway.room.outbox import Outboxes
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.streams import FrameRelay
-from mew.gateway.websocket.endpoint import SUBPROTOCOL, SocketDoor
-from mew.gateway.websocket.wire import Upgrade, Wire
+from mew.gateway.websocket.endpoint import SUBPROTOCOL, WebSocketEndpoint
+from mew.gateway.websocket.wire import Upgrade, WebSocketWire
 from mew.journal.port import Delivered
 from mew.protocol.codec import encode, fields_in
 from mew.protocol.envelope import ParticipantId
@@ -28,12 +28,12 @@ from mew.protocol.errors import CloseCode
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
 from mew.space import (
-    Answer,
     Audiences,
     Decision,
     Deliver,
     Disconnect,
     Entry,
+    Reply,
     Space,
     grants,
     holdings,
@@ -94,11 +94,11 @@ def no_echo(monkeypatch: pytest.MonkeyPatch) -> None:
         others = tuple(who for who in (space.state.members if whom is None else whom) if who != sender)
         return [struct_replace(decision, only=(others,))]
 
-    def append(right: Any, history: History, delivered: Delivered, size: int) -> None:
+    def append(right: Any, history: RecentHistory, delivered: Delivered, size: int) -> None:
         right(history, struct_replace(delivered, only=audiences.pop(delivered.ids[0])), size)
 
     deciding(narrow)(monkeypatch)
-    wrapping(History, "append", append)(monkeypatch)
+    wrapping(RecentHistory, "append", append)(monkeypatch)
 
 
 def no_cause(right: Any, *given: Any, **named: Any) -> Any:
@@ -118,7 +118,7 @@ def no_token(said: Said) -> None:
 
 def more_of_its_own(room: Room, entry: Entry, decision: Decision) -> None:
     """Welcomes are shown to all, and the newcomer is told of its own coming and of something of the gateway's."""
-    if not isinstance(decision, Answer):
+    if not isinstance(decision, Reply):
         return
     state, own = room.space.state, room.space.connections_of((decision.who,))
     show(room, encode(decision.envelope), but=own)
@@ -214,14 +214,14 @@ async def the_last_counts(right: Any, room: Room, connection: RoomConnection) ->
     await right(room, connection)
 
 
-async def strict_about_urls(right: Any, self: SocketDoor, request: web.Request) -> web.StreamResponse:
+async def strict_about_urls(right: Any, self: WebSocketEndpoint, request: web.Request) -> web.StreamResponse:
     if request.query.keys() - {"space"}:
         raise Denied(400, "invalid_query", "there is no such parameter")
     response: web.StreamResponse = await right(self, request)
     return response
 
 
-async def closed_not_denied(right: Any, self: SocketDoor, request: web.Request) -> web.StreamResponse:
+async def closed_not_denied(right: Any, self: WebSocketEndpoint, request: web.Request) -> web.StreamResponse:
     """Who brings a wrong token is let in to be told so, and then out."""
     with suppress(Denied):
         response: web.StreamResponse = await right(self, request)
@@ -229,7 +229,7 @@ async def closed_not_denied(right: Any, self: SocketDoor, request: web.Request) 
     upgrade = Upgrade(request, SUBPROTOCOL)
     await upgrade.prepare(request)
     assert request.transport is not None
-    wire = Wire(request, request.transport, 1 << 16)
+    wire = WebSocketWire(request, request.transport, 1 << 16)
     wire.close(CloseCode.BAD_TOKEN, "no")
     await wire.ended()
     return upgrade

@@ -13,8 +13,8 @@ from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.streams import FrameRelay
 from mew.gateway.websocket import endpoint as door
-from mew.gateway.websocket.connection import Connection
-from mew.gateway.websocket.endpoint import SocketDoor
+from mew.gateway.websocket.connection import WebSocketConnection
+from mew.gateway.websocket.endpoint import WebSocketEndpoint
 from mew.gateway.websocket.frames import binary_frame
 from mew.protocol.kinds import Kind
 from mew.space import grants, presence, streams
@@ -168,7 +168,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     "closes the first connection for the second, and gives an id of a stream again": Liberty(
         (
             wrapping(Room, "enter", the_last_counts),
-            wrapping(SocketDoor, "handle", strict_about_urls),
+            wrapping(WebSocketEndpoint, "handle", strict_about_urls),
             ruled(Kind.STREAM_REQUEST, act=the_next_free_id),
         ),
         not_offered=NOTICE | TWO_CONNECTIONS,
@@ -221,7 +221,11 @@ LIBERTIES: Final[dict[str, Liberty]] = {
     "is slow, and joined by a first message": Liberty(
         (
             wrapping(Outboxes, "flush", in_a_while),
-            replaced(door, "Connection", lambda admission, wire, now, **_: Connection(admission, wire, now)),
+            replaced(
+                door,
+                "WebSocketConnection",
+                lambda admission, wire, now, **_: WebSocketConnection(admission, wire, now),
+            ),
         ),
         told=joining(JoinMethod.FRAME),
     ),
@@ -257,7 +261,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         not_offered=NOTICE | checks("http.", "control.grants_outlive_a_restart"),
     ),
     "closes who brings a wrong token, has nothing to fetch, and is known by its tokens alone": Liberty(
-        (wrapping(SocketDoor, "handle", closed_not_denied), replaced(*POLLS, not_there)),
+        (wrapping(WebSocketEndpoint, "handle", closed_not_denied), replaced(*POLLS, not_there)),
         {"limits": {"connections_per_participant": 1}},
         told=without_ids,
         not_offered=NOTICE

@@ -12,11 +12,11 @@ from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.gateway.room.turns import Turns, TurnTaker
 from mew.journal.port import (
-    Done,
+    CommitCallback,
     Follower,
     Journal,
+    JournalContents,
     JournalUnavailable,
-    Past,
     RetentionPolicy,
     RetentionStats,
 )
@@ -64,14 +64,14 @@ class Node:
 
     # As the journal, and its storage.
 
-    def open(self, space: str, follower: Follower) -> tuple[Journal, Past]:
+    def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         self._follower = follower
-        return self, Past()
+        return self, JournalContents()
 
     def append(self, at: datetime, event: Event) -> None:
         self._log.append(at, event)
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: CommitCallback) -> None:
         done(None)
 
     def save_snapshot(self, pieces: Iterable[bytes]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.contract.shared_journal import Node, Peer, SharedLog
 from tests.space.table import capabilities
 
-from mew.gateway.room.ports import Accepted
+from mew.gateway.room.ports import AcceptedPost
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules
 
@@ -127,7 +127,7 @@ async def test_the_node_that_made_a_token_hands_it_over_and_no_other(desk: Desk)
     assert not posted.done(), "it is answered when it comes round where it was posted"
     desk.second.follow()
     outcome = await posted
-    assert isinstance(outcome, Accepted)
+    assert isinstance(outcome, AcceptedPost)
     assert outcome.reply is not None
     assert outcome.reply.content["token"]
     assert not desk.ann.kinds("space/invite-ack")

@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 
 import mew
 from mew.cli.locate.gateway import Door, Flags, reach_as_person
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 
@@ -190,14 +190,14 @@ async def test_all_of_it_ends_in_order(environ: dict[str, str], notes: Path, end
         await told(wrap, "tools/list")
         server = int((notes / ".pid").read_text())
         file = wrap_file("notes", environ)
-        assert whereabouts(file) is not None
+        assert read_address(file) is not None
         if ending == "eof":
             assert wrap.process.stdin is not None
             wrap.process.stdin.close()
         else:
             wrap.process.send_signal(signal.SIGTERM)
         assert await wrap.process.wait() == 0
-        assert whereabouts(file) is None
+        assert read_address(file) is None
         await gone(server)
         assert "Traceback" not in await wrap.rest()
 

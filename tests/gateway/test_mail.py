@@ -182,8 +182,8 @@ async def test_a_wrong_password_is_logged_without_it(
 
 
 @asynccontextmanager
-async def posting() -> AsyncIterator[mail.Post]:
-    post = mail.Post()
+async def posting() -> AsyncIterator[mail.InvitationMailer]:
+    post = mail.InvitationMailer()
     async with asyncio.TaskGroup() as tasks:
         sending = tasks.create_task(post.run())
         yield post
@@ -208,9 +208,9 @@ async def test_only_so_many_wait_for_a_server_that_says_nothing(caplog: pytest.L
     with socket.create_server(("127.0.0.1", 0)) as mute:
         config = smtp(mute.getsockname()[1])
         async with posting() as post:
-            for _ in range(2 * mail.Post.WAITING_MAX):
+            for _ in range(2 * mail.InvitationMailer.WAITING_MAX):
                 post.invite(config, "dan@example.org", "demo", ack())
-            assert post.unsent == mail.Post.WAITING_MAX
+            assert post.unsent == mail.InvitationMailer.WAITING_MAX
             await asyncio.sleep(0)
     assert [record.message for record in caplog.records] == ["invitations not sent: too many wait"]
     assert_silent_about_secrets(caplog)

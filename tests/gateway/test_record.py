@@ -12,7 +12,7 @@ from tests.audit.kept import keep
 from tests.gateway.served import SPACE_YAML, Serve
 from tests.space.table import START, Table, capabilities
 
-from mew.audit.proof.checkpoints import check, read
+from mew.audit.proof.checkpoints import has_valid_signature, read_checkpoints
 from mew.audit.proof.keys import load_public, make_key
 from mew.audit.record import index as audit_index
 from mew.audit.record.index import Index
@@ -55,12 +55,12 @@ async def test_a_gateway_with_a_key_signs_what_it_leaves(serve: Serve, tmp_path:
     served = await serve(more="journal: {sign_key: key.pem}\n")
     await served.ann.say()
     await served.stop()
-    last = read(space_folder(folder, "demo"))[-1]
+    last = read_checkpoints(space_folder(folder, "demo"))[-1]
     with Locator(folder) as locator, JournalReader(locator, "demo") as journal:
         row = journal.row(journal.last)
     assert row is not None
     assert last.link == (row.last, row.hash)
-    assert check(last, load_public(tmp_path / "key.pem.pub"))
+    assert has_valid_signature(last, load_public(tmp_path / "key.pem.pub"))
 
 
 async def test_facts_outlive_a_journal_that_is_damaged(serve: Serve, folder: Path) -> None:

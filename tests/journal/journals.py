@@ -16,7 +16,7 @@ from mew.audit.record.index import catch_up
 from mew.journal.files.database import FILE, Durability
 from mew.journal.files.folder import space_folder
 from mew.journal.files.locator import Locator
-from mew.journal.port import Follower, Journal, JournalStorage, JournalUnavailable, Past
+from mew.journal.port import Follower, Journal, JournalContents, JournalStorage, JournalUnavailable
 from mew.journal.retention import Retention
 from mew.journal.sqlite import SqliteJournal, SqliteStorage
 from mew.protocol.envelopes import Envelopes
@@ -74,7 +74,7 @@ class Opened:
 
     storage: SqliteStorage
     journal: SqliteJournal
-    past: Past
+    past: JournalContents
     seen: list[Entry]
 
     def close(self) -> None:

@@ -32,8 +32,8 @@ from mew.journal.files.database import FILE, Busy, Damaged, Database, Durability
 from mew.journal.files.high_water import MARKS_FILE
 from mew.journal.files.locator import INDEX_FILE, open_index
 from mew.journal.port import JournalUnavailable, RetentionPolicy
-from mew.journal.reader import Dropped, JournalReader, spaces_in_journal
-from mew.journal.record import Link, Row, break_at, first_link, head_of
+from mew.journal.reader import EntriesTrimmed, JournalReader, spaces_in_journal
+from mew.journal.record import ChainLink, RecordRow, find_break, genesis_link, read_header
 from mew.journal.recovery.wal import WalStatus
 from mew.journal.retention import Retention
 from mew.space import Entry
@@ -48,12 +48,12 @@ def reading(folder: Path, space: str = "desk") -> Iterator[JournalReader]:
         yield reader
 
 
-def first_break(rows: list[Row], after: Link) -> int | None:
+def first_break(rows: list[RecordRow], after: ChainLink) -> int | None:
     for row in rows:
-        broken = break_at(row, after)
+        broken = find_break(row, after)
         if broken is not None:
             return broken.seq
-        after = Link(row.last, row.hash)
+        after = ChainLink(row.last, row.hash)
     return None
 
 
@@ -90,8 +90,8 @@ async def reader(
         yield found
 
 
-def firsts(rows: Iterator[Row]) -> list[int]:
-    return [head_of(row.body).seq for row in rows]
+def firsts(rows: Iterator[RecordRow]) -> list[int]:
+    return [read_header(row.body).seq for row in rows]
 
 
 def expected(after: int, until: int, text: bytes = b"") -> list[int]:
@@ -205,7 +205,7 @@ async def test_a_reader_that_is_overtaken_is_told_where_the_journal_begins_now(t
         rows = reader.rows(0)
         seen = [next(rows) for _ in range(64)]  # what is read at a time
         await drop(opened, 100)
-        with pytest.raises(Dropped, match="what came after entry 64 is no longer kept") as caught:
+        with pytest.raises(EntriesTrimmed, match="what came after entry 64 is no longer kept") as caught:
             next(rows)
         assert isinstance(caught.value, JournalUnavailable)
         assert [row.last for row in seen] == list(range(1, 65))
@@ -223,7 +223,7 @@ async def test_a_reader_is_told_too_when_nothing_is_left(tmp_path: Path) -> None
         rows = reader.rows(0)
         next(rows)
         await drop(opened, 0)
-        with pytest.raises(Dropped):
+        with pytest.raises(EntriesTrimmed):
             list(rows)
         assert reader.last == 300
     opened.close()
@@ -244,7 +244,7 @@ async def test_a_reader_ahead_of_what_goes_notices_nothing(tmp_path: Path) -> No
 async def test_a_place_before_the_beginning_is_no_longer_kept(tmp_path: Path) -> None:
     opened = await dropping(tmp_path, 30)
     await drop(opened, 10)
-    with reading(tmp_path) as reader, pytest.raises(Dropped, match="begins after entry 20"):
+    with reading(tmp_path) as reader, pytest.raises(EntriesTrimmed, match="begins after entry 20"):
         next(reader.rows(10))
     with reading(tmp_path) as reader:
         with pytest.raises(JournalUnavailable, match="no snapshot from before entry 25"):
@@ -257,7 +257,7 @@ async def test_a_gap_that_somebody_else_made_is_for_who_reads_to_find(tmp_path: 
     file = await written(tmp_path, *(entries(n, n) for n in range(1, 11)))
     alter(file, "DELETE FROM records WHERE last = 4")
     with reading(tmp_path) as reader:
-        assert first_break(list(reader.rows(0)), first_link("desk")) == 4
+        assert first_break(list(reader.rows(0)), genesis_link("desk")) == 4
 
 
 # In nobody's way.

@@ -11,18 +11,18 @@ from tests.journal.journals import batch, decided, entries
 from tests.space.table import Table, capabilities, envelope_of
 
 from mew.journal.record import (
-    Break,
-    Link,
+    ChainBreak,
+    ChainLink,
     Record,
-    Row,
-    break_at,
-    first_link,
-    head_of,
+    RecordRow,
+    find_break,
+    genesis_link,
     is_indexed,
-    microseconds,
+    join_record,
     pack,
-    put_together,
-    take_apart,
+    read_header,
+    split_record,
+    to_microseconds,
     unpack,
 )
 from mew.protocol.capability import Capability
@@ -41,15 +41,15 @@ from mew.space import (
     Identified,
     Joined,
     Left,
+    RefusalDetails,
     Refuse,
-    Refused,
     Rules,
     Sent,
     TimePassed,
     Violated,
 )
 
-START = first_link("desk")
+START = genesis_link("desk")
 
 # Entries, and what a space could decide of them.
 
@@ -125,7 +125,7 @@ def batches(draw: st.DrawFn) -> tuple[Sent, list[Decision], tuple[int, ...]]:
 
 def refusal_of(several: Envelopes, place: int) -> Refuse:
     who, envelope_id = ParticipantId(several.senders[place]), EnvelopeId(several.ids[place])
-    return Refuse(who, envelope_id, several.kinds[place], Refused(Refusal.PAUSED, "not now"))
+    return Refuse(who, envelope_id, several.kinds[place], RefusalDetails(Refusal.PAUSED, "not now"))
 
 
 def addressees(several: Envelopes) -> Audiences:
@@ -145,7 +145,7 @@ def notices(draw: st.DrawFn) -> list[Decision]:
 
 
 def packed(entry: Entry, decisions: list[Decision], before: bytes = START.hash) -> bytes:
-    body, _ = pack(entry, microseconds(entry.at), decisions, before)
+    body, _ = pack(entry, to_microseconds(entry.at), decisions, before)
     return body
 
 
@@ -190,7 +190,7 @@ def test_a_batch_comes_back_with_what_was_refused_of_it_and_what_was_made_of_it(
     assert record.entry == entry
     assert record.refused == refused
     assert shown_again(record) == shown([*decisions, *made])
-    assert head_of(body).last == entry.last
+    assert read_header(body).last == entry.last
 
 
 def test_what_a_space_delivers_is_read_back_without_it() -> None:
@@ -228,9 +228,9 @@ def test_what_was_taken_apart_is_put_together_again_to_the_byte(
     body = packed(
         Entry(7, datetime(2026, 1, 1, tzinfo=UTC), event, len(event.envelopes)), [*decisions, *made]
     )
-    parts = take_apart(body)
+    parts = split_record(body)
     assert parts.raws == (*event.envelopes.raws, *(raw for _, raw, _ in shown(made)))
-    assert put_together(*parts) == body
+    assert join_record(*parts) == body
 
 
 @given(st.binary(max_size=200))
@@ -281,22 +281,22 @@ def test_only_accepted_talk_that_led_to_nothing_is_left_to_the_journal_alone() -
 # The chain.
 
 
-def rows(*written: Entry, after: Link = START) -> list[Row]:
+def rows(*written: Entry, after: ChainLink = START) -> list[RecordRow]:
     """As a database has them."""
-    found: list[Row] = []
+    found: list[RecordRow] = []
     for entry in written:
-        body, digest = pack(entry, microseconds(entry.at), decided(entry), after.hash)
-        found.append(Row(len(found) + 1, entry.last, microseconds(entry.at), body, digest))
-        after = Link(entry.last, digest)
+        body, digest = pack(entry, to_microseconds(entry.at), decided(entry), after.hash)
+        found.append(RecordRow(len(found) + 1, entry.last, to_microseconds(entry.at), body, digest))
+        after = ChainLink(entry.last, digest)
     return found
 
 
-def first_break(found: list[Row], after: Link = START) -> Break | None:
+def first_break(found: list[RecordRow], after: ChainLink = START) -> ChainBreak | None:
     for row in found:
-        broken = break_at(row, after)
+        broken = find_break(row, after)
         if broken is not None:
             return broken
-        after = Link(row.last, row.hash)
+        after = ChainLink(row.last, row.hash)
     return None
 
 
@@ -306,19 +306,19 @@ CHAIN = (*entries(1, 2), batch(3, 6), *entries(7, 8))
 def test_a_chain_that_was_left_alone_is_whole() -> None:
     whole = rows(*CHAIN)
     assert first_break(whole) is None
-    assert first_break(whole[2:], Link(2, whole[1].hash)) is None
+    assert first_break(whole[2:], ChainLink(2, whole[1].hash)) is None
 
 
-def altered(row: Row) -> Row:
+def altered(row: RecordRow) -> RecordRow:
     return row._replace(body=row.body[:-1] + bytes([row.body[-1] ^ 1]))
 
 
-def hashed_anew(row: Row, entry: Entry, before: Row) -> Row:
-    (anew,) = rows(entry, after=Link(before.last, before.hash))
+def hashed_anew(row: RecordRow, entry: Entry, before: RecordRow) -> RecordRow:
+    (anew,) = rows(entry, after=ChainLink(before.last, before.hash))
     return anew._replace(n=row.n)
 
 
-DONE: dict[str, tuple[Callable[[list[Row]], list[Row]], int, str]] = {
+DONE: dict[str, tuple[Callable[[list[RecordRow]], list[RecordRow]], int, str]] = {
     "one is altered": (lambda found: [found[0], altered(found[1]), *found[2:]], 2, "entry 2 is not what"),
     "one of a batch is altered": (
         lambda found: [*found[:2], altered(found[2]), *found[3:]],
@@ -384,4 +384,4 @@ def test_no_byte_can_be_changed_unnoticed(which: int, place: int, change: int) -
 
 
 def test_a_chain_belongs_to_its_space() -> None:
-    assert break_at(rows(*CHAIN)[0], first_link("other")) is not None
+    assert find_break(rows(*CHAIN)[0], genesis_link("other")) is not None

@@ -11,7 +11,7 @@ import yaml
 
 from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
-from mew.gateway.websocket.frames import Message, Opcode, Reader, close_frame, text_frame
+from mew.gateway.websocket.frames import FrameReader, Message, Opcode, close_frame, text_frame
 from mew.load.connections import Place, Seat
 from mew.load.measurement import Effort
 from mew.load.workloads import capabilities
@@ -34,7 +34,7 @@ PARTICIPANTS: dict[str, list[Any]] = {
 PLENTY = {"envelopes_per_second": 1_000_000, "burst": 1_000_000}
 
 
-def messages(reader: Reader, data: bytes) -> Iterator[Message]:
+def messages(reader: FrameReader, data: bytes) -> Iterator[Message]:
     """Those that these bytes complete."""
     at = 0
     while at < len(data):
@@ -90,7 +90,7 @@ class _Member(asyncio.Protocol):
     def __init__(self, members: "list[_Member]", delivers: Delivers, count: list[int]) -> None:
         self._members, self._delivers, self._count = members, delivers, count
         self._head: bytes | None = b""
-        self._reader = Reader(1 << 20)
+        self._reader = FrameReader(1 << 20)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)

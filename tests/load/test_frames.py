@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.gateway.websocket.frames import Opcode, Reader, binary_frame, close_frame, ping, text_frame
+from mew.gateway.websocket.frames import FrameReader, Opcode, binary_frame, close_frame, ping, text_frame
 from mew.load import frames
 from mew.load.frames import FILLING, SLOT, Template, chat, envelope, numbered
 from mew.protocol.json import decode_json
@@ -15,7 +15,7 @@ READ = 1 << 20
 
 
 def read(frame: bytes) -> tuple[int, bytes]:
-    message, end = Reader(READ).feed(frame, 0)
+    message, end = FrameReader(READ).feed(frame, 0)
     assert message is not None
     assert end == len(frame)
     return message

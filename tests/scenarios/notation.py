@@ -32,16 +32,16 @@ from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind
 from mew.space import (
-    Answer,
     Configured,
     ConnectionId,
     Decision,
     Deliver,
     Disconnect,
     Identified,
-    Invite,
+    IssueInvitation,
+    RefusalDetails,
     Refuse,
-    Refused,
+    Reply,
     Rules,
     Sent,
     Space,
@@ -108,7 +108,7 @@ class Play:
     def _do_frame(self, words: list[str]) -> list[str]:
         who, stream_id = words
         route = self.table.space.route(self.table.now, ParticipantId(who), stream_id)
-        if isinstance(route, Refused):
+        if isinstance(route, RefusalDetails):
             return [f"{who} refused a frame: {_why(route)}"]
         to = f"all but {who}" if route.targets is None else ", ".join(route.targets)
         return [f"{to} <- a frame of {who}"]
@@ -228,14 +228,14 @@ def _line(decision: Decision) -> str:
             (envelope,) = envelopes
             to = None if only is None else only[0]
             return f"{'all' if to is None else ', '.join(to)} <- {_shown(envelope)}"
-        case Answer(who, envelope, connection):
+        case Reply(who, envelope, connection):
             assert envelope.to == (who,), "private, and says so"
             return f"{_at(who, connection, 'everywhere')} <- {_shown(envelope)}"
         case Refuse(who, envelope_id, _, refused, connection):
             return f"{_at(who, connection, 'http')} refused {envelope_id}: {_why(refused)}"
         case Disconnect(connections, code, reason):
             return f"close {', '.join(connections)}: {int(code)} {reason}"
-        case Invite(envelope, participant, email, connection):
+        case IssueInvitation(envelope, participant, email, connection):
             mail = "" if email is None else f", and mail it to {email}"
             return f"hand {_at(envelope.sender, connection, 'http')} the token of {participant}{mail}"
         case WakeAt(at):
@@ -247,7 +247,7 @@ def _at(who: str, connection: ConnectionId | None, otherwise: str) -> str:
     return who if connection == who else f"{who} ({connection or otherwise})"
 
 
-def _why(refused: Refused) -> str:
+def _why(refused: RefusalDetails) -> str:
     again = "" if refused.retry_after_s is None else f", again in {refused.retry_after_s:.0f} s"
     return f"{refused.refusal}{again}"
 

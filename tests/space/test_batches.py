@@ -18,8 +18,8 @@ from mew.space import (
     Entry,
     Event,
     Joined,
+    RefusalDetails,
     Refuse,
-    Refused,
     Rules,
     Sent,
     Space,
@@ -106,7 +106,7 @@ def heard(space: Space, envelopes: Envelopes) -> Envelopes:
     return reduce(Envelopes.joined, [one for one in parts if one.senders[0] in space.state.connected], NONE)
 
 
-def decide(space: Space, envelopes: Envelopes) -> Iterator[Sent | Refused]:
+def decide(space: Space, envelopes: Envelopes) -> Iterator[Sent | RefusalDetails]:
     """As a room does: accepted batches, each to be applied before the next is asked for, and refusals."""
     while len(envelopes := heard(space, envelopes)):
         accepted, refused = space.judge(START, envelopes)
@@ -152,7 +152,7 @@ def test_what_is_accepted_is_carried_out_and_what_is_refused_changes_nothing(mes
     log = Log(past)
     for decided in decide(space, envelopes_of(messages)):
         before = space.state.snapshot()
-        if isinstance(decided, Refused):
+        if isinstance(decided, RefusalDetails):
             assert space.state.snapshot() == before
             continue
         decisions = space.apply(log.append(decided))

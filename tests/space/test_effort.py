@@ -9,7 +9,7 @@ from tests.space.table import EPOCH, Table, capabilities, envelope_of
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
-from mew.space import Answer, Configured, Decision, Identified, Refuse, Rules, Space
+from mew.space import Configured, Decision, Identified, Refuse, Reply, Rules, Space
 from mew.space.state import SpaceState
 
 CPU_S_MAX = 2.0  # generous: these take some 100 ms
@@ -73,7 +73,7 @@ def test_revoking_hard_globs_is_bounded_and_the_same_everywhere() -> None:
         assert _refusal(decisions) is None
         assert cold.apply(table.entries[-1]) == decisions
         assert cold.state == table.space.state
-        assert all(len(bytes(d.envelope.payload)) < 400_000 for d in decisions if isinstance(d, Answer))
+        assert all(len(bytes(d.envelope.payload)) < 400_000 for d in decisions if isinstance(d, Reply))
         cold = Space(SpaceState.restore(table.space.state.snapshot()))
 
 

@@ -26,7 +26,6 @@ from mew.protocol.errors import Refusal
 from mew.protocol.json import decode_payload, encode_json
 from mew.protocol.kinds import Grant, Invite, Kick, Revoke
 from mew.space import (
-    Answer,
     Configured,
     ConnectionId,
     Decision,
@@ -37,6 +36,7 @@ from mew.space import (
     Joined,
     Left,
     Refuse,
+    Reply,
     Rules,
     Sent,
     Space,
@@ -361,7 +361,7 @@ class AnyHistory(RuleBasedStateMachine):
         for decision in decisions:
             if isinstance(decision, WakeAt):
                 self.wake = min(decision.at, self.wake or decision.at)
-            made = [decision.envelope] if isinstance(decision, Answer) else []
+            made = [decision.envelope] if isinstance(decision, Reply) else []
             made += decision.envelopes if isinstance(decision, Deliver) else []
             for envelope in made:
                 if envelope.sender == GATEWAY:

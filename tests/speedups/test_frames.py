@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mew.gateway.websocket import frames as frames_module
-from mew.gateway.websocket.frames import Message, Opcode, Reader, WireError
+from mew.gateway.websocket.frames import FrameReader, Message, Opcode, WireError
 from mew.speedups import TWINS
 
 _speedups = pytest.importorskip("mew._speedups", reason="no C compiler was found when mew was installed")
@@ -35,7 +35,7 @@ frames = st.builds(
 
 def read_all(chunks: list[bytes]) -> tuple[list[Message], tuple[int, str] | None]:
     """As a wire reads: text frames in one go, and one by one what is not as most are."""
-    reader, seen = Reader(BYTES_MAX), []
+    reader, seen = FrameReader(BYTES_MAX), []
     for chunk in chunks:
         at = 0
         while at < len(chunk):

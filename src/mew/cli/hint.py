@@ -17,10 +17,10 @@ def hint(here: Path | None = None) -> str:
     )
     if found is None:
         return "There is no space.yaml here: 'mew init' writes one, and 'mew up' starts it."
-    from mew.gateway.address_file import whereabouts
+    from mew.gateway.address_file import read_address
 
     shown = os.path.relpath(found, folder) if found.is_relative_to(folder) else found
-    running = whereabouts(found)
+    running = read_address(found)
     if running is None:
         return f"There is {shown}, and nothing runs for it: 'mew up' starts it."
     return f"The space of {shown} runs at {running}: 'mew tail' shows what happens, 'mew proposals' what waits for you."

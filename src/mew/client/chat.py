@@ -10,7 +10,7 @@ from msgspec import UNSET
 from mew.proposals.bounded import Seen, Shares
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
-from mew.protocol.kinds import Acknowledgement, Chat, Kind, Reason, Welcome
+from mew.protocol.kinds import Acknowledgement, Chat, Kind, ReasonPayload, Welcome
 from mew.protocol.visible import cut
 
 from .connection.connection import Connection
@@ -50,7 +50,7 @@ class ChatQueue:
                 return self._say(envelope)
             if envelope.kind == Kind.CHAT_ACKNOWLEDGE:
                 return self._acknowledge(envelope, envelope.read(Acknowledgement))
-            envelope.read(Reason)
+            envelope.read(ReasonPayload)
             return self._cancel(envelope)
         except ProtocolError:
             return False
@@ -205,7 +205,7 @@ class ChatRoom:
     def _cancellation(self, chat: Envelope | str, reason: str) -> Envelope:
         mine = isinstance(chat, Envelope) and chat.sender == self.queue.me
         to = chat.to if isinstance(chat, Envelope) and mine else ()
-        return self._about(Kind.CHAT_CANCEL, chat, Reason(reason=reason), to)
+        return self._about(Kind.CHAT_CANCEL, chat, ReasonPayload(reason=reason), to)
 
     def _about(self, kind: str, chat: Envelope | str, payload: Any, to: Sequence[str]) -> Envelope:
         return self._connection.compose(kind, payload, to=to, correlation_id=ids_of(chat))

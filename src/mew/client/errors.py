@@ -24,7 +24,7 @@ from msgspec import UNSET
 
 from mew.protocol.envelope import EnvelopeId
 from mew.protocol.errors import Refusal
-from mew.protocol.kinds import Problem
+from mew.protocol.kinds import ErrorPayload
 
 if TYPE_CHECKING:
     from .proposals.outcomes import Outcome
@@ -77,7 +77,7 @@ class Disconnected(MewError):
 class Refused(MewError):
     """The gateway did not accept an envelope. `why` is a stable code; `problem` is all that it said."""
 
-    def __init__(self, envelope_id: EnvelopeId, problem: Problem) -> None:
+    def __init__(self, envelope_id: EnvelopeId, problem: ErrorPayload) -> None:
         said = problem.error if problem.message is UNSET else f"{problem.error}: {problem.message}"
         super().__init__(said)
         self.envelope_id = envelope_id

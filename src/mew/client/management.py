@@ -13,15 +13,15 @@ from mew.protocol.kinds import (
     Acknowledgement,
     Compact,
     CompactDone,
+    EmptyPayload,
     Forget,
     Grant,
     Invite,
     InviteAck,
     Kick,
     Kind,
-    Nothing,
     Pause,
-    Reason,
+    ReasonPayload,
     RequestStatus,
     Revoke,
 )
@@ -239,7 +239,7 @@ class Oversight:
     async def resume(self, who: str, *, reason: str | None = None) -> Envelope:
         """Lift the pause of `who`, naming those that it lifts where we saw them (§3.9.2)."""
         pauses = self._pauses.get(who, ())
-        return await self._tell(Kind.RESUME, who, Reason(reason=_given(reason)), correlation_id=pauses)
+        return await self._tell(Kind.RESUME, who, ReasonPayload(reason=_given(reason)), correlation_id=pauses)
 
     async def request_status(
         self, who: str, *, fields: Sequence[str] | None = None, timeout_s: float = 5.0
@@ -286,11 +286,11 @@ class Oversight:
 
     async def clear(self, who: str) -> Envelope:
         """Have `who` forget everything (§3.9.8)."""
-        return await self._tell(Kind.CLEAR, who, Nothing())
+        return await self._tell(Kind.CLEAR, who, EmptyPayload())
 
     async def restart(self, who: str) -> Envelope:
         """Have `who` begin again as it was configured (§3.9.9)."""
-        return await self._tell(Kind.RESTART, who, Nothing())
+        return await self._tell(Kind.RESTART, who, EmptyPayload())
 
     async def shutdown(self, who: str, *, timeout_s: float = 10.0) -> Envelope:
         """Have `who` cease (§3.9.10); returns once it acknowledged or left, at once where it is not here now.
@@ -299,7 +299,7 @@ class Oversight:
             Unanswered: it did neither within `timeout_s`; nothing it sends passes the gateway any more.
         """
         connection = self._connection
-        envelope = connection.compose(Kind.SHUTDOWN, Nothing(), to=[who])
+        envelope = connection.compose(Kind.SHUTDOWN, EmptyPayload(), to=[who])
 
         def look(seen: Envelope, payload: Any) -> bool | None:
             if gone(connection, who):

@@ -13,8 +13,8 @@ from msgspec import UNSET
 from mew.proposals.bounded import oldest_of_the_greediest
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.json import encode_json
-from mew.protocol.kinds import Chat, Kind, Presence, Reason, Welcome
-from mew.protocol.kinds import Reasoning as Message
+from mew.protocol.kinds import Chat, Kind, Presence, ReasonPayload, Welcome
+from mew.protocol.kinds import ReasoningPayload as Message
 from mew.protocol.visible import cut
 
 from .connection.connection import Connection
@@ -239,7 +239,7 @@ class Reasoning:
     def _cancellation(self, reason: str) -> Envelope:
         return self._connection.compose(
             Kind.REASONING_CANCEL,
-            Reason(reason=reason),
+            ReasonPayload(reason=reason),
             correlation_id=self._about,
             context=self.context,
         )
@@ -326,7 +326,7 @@ class Reasonings:
         return await connection.send(
             connection.compose(
                 Kind.REASONING_CANCEL,
-                Reason(reason=reason),
+                ReasonPayload(reason=reason),
                 to=() if known is None else (known.by,),
                 correlation_id=() if known is None else known.about,
                 context=start_id if known is None else known.context,

@@ -11,21 +11,21 @@ from typing import Final
 
 from .config.settings import state_dir
 
-__all__ = ["announced", "whereabouts"]
+__all__ = ["published_address", "read_address"]
 
 _FILE: Final = "gateway.json"
 _BYTES_MAX: Final = 16_384
 
 
 @contextmanager
-def announced(file: Path, url: str) -> Iterator[None]:
-    """Inside it, `whereabouts` finds the gateway of this space.yaml at `url`.
+def published_address(file: Path, url: str) -> Iterator[None]:
+    """Inside it, `read_address` finds the gateway of this space.yaml at `url`.
 
     It is a convenience, and fails for no reason: a folder that cannot be written, and a gateway that was there
     before, are left as they are.
     """
     path = state_dir(file) / _FILE
-    if whereabouts(file) is not None:
+    if read_address(file) is not None:
         yield
         return
     held = _lit(path, url)
@@ -36,7 +36,7 @@ def announced(file: Path, url: str) -> Iterator[None]:
             _put_out(path, held)
 
 
-def whereabouts(file: Path) -> str | None:
+def read_address(file: Path) -> str | None:
     """The URL of the gateway that runs for this space.yaml; None: none is known."""
     try:
         with (state_dir(file) / _FILE).open("rb") as found:

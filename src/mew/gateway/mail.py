@@ -13,14 +13,14 @@ from mew.protocol.kinds import InviteAck
 
 from .config.settings import SmtpConfig, SmtpSecurity
 
-__all__ = ["Post", "invitation", "send"]
+__all__ = ["InvitationMailer", "invitation", "send"]
 
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 30
 
 
-class Post:
+class InvitationMailer:
     """Sends invitations, one after the other; a bounded number of them waits."""
 
     WAITING_MAX: Final = 256

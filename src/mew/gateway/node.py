@@ -17,8 +17,8 @@ from mew.protocol.errors import CloseCode
 from mew.space import Rules
 
 from .config.settings import Config, Limits, SpaceConfig
-from .mail import Post
-from .room.ports import World
+from .mail import InvitationMailer
+from .room.ports import RoomEnvironment
 from .room.room import Room
 from .room.turns import Turns, TurnTaker
 
@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 
 _ROUND_S: Final = 60.0
 
-OpenRoom: TypeAlias = Callable[[Rules, Limits, Turns, World], Room]
+OpenRoom: TypeAlias = Callable[[Rules, Limits, Turns, RoomEnvironment], Room]
 """How a space comes by its room; may raise `JournalUnavailable`."""
 
 
@@ -57,7 +57,7 @@ class Node:
         self._base_url = base_url
         self._open_room = open_room
         self._turns = Turns(storage, self._failed, self.now)
-        self._post = Post()
+        self._post = InvitationMailer()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
         self._logged = ""  # what stopped a space last

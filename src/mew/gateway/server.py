@@ -21,22 +21,22 @@ from mew.journal.retention import KEEP_ALL
 from mew.protocol.errors import CloseCode, Refusal
 
 from .auth.authenticator import StaticTokens
-from .auth.guard import Admission, Denied, Guard
+from .auth.guard import AccessGuard, Admission, Denied
 from .auth.jwt import JwtVerifier
-from .auth.pre_auth import Lobby
-from .auth.sessions import Sessions, sessions_path
+from .auth.pre_auth import PreAuthLimiter
+from .auth.sessions import PageSessions, sessions_path
 from .auth.tokens import load_tokens
 from .config.loader import load_config
 from .config.server_sections import is_loopback
 from .config.settings import Config, JournalConfig, ServerConfig
 from .config.value import ConfigError
-from .http.api import HttpDoor, problems
-from .http.responses import Answers
+from .http.api import HttpApi, problems
+from .http.responses import ResponseBudget
 from .node import Node, OpenRoom
 from .room.room import Room
 from .storage import Storage
 from .trace import Trace
-from .websocket.endpoint import SocketDoor
+from .websocket.endpoint import WebSocketEndpoint
 
 __all__ = ["Gateway", "serve"]
 
@@ -85,8 +85,8 @@ class Gateway:
         self._node: Node
         self._storage: Storage
         self._guard: _Doorkeeper
-        self._lobby: Lobby
-        self._sockets: SocketDoor
+        self._lobby: PreAuthLimiter
+        self._sockets: WebSocketEndpoint
         self._server: asyncio.Server
         self._tls: ssl.SSLContext | None = None
         self.url = ""
@@ -183,21 +183,21 @@ class Gateway:
             stack.callback(self._node.spawn(self._storage.watch(self._node.stop_all)).cancel)
         except JournalUnavailable as error:
             raise ConfigError(str(error)) from error
-        self._lobby = Lobby(
+        self._lobby = PreAuthLimiter(
             patience_s=lambda: self._guard.server.join_timeout_s,
             is_proxy=lambda address: self._guard.is_proxy(address),
         )
         self._guard = _Doorkeeper(self._node, self._lobby, configured, self._jwt, server, self._sessions())
-        self._sockets = SocketDoor(self._guard, self._node.now)
+        self._sockets = WebSocketEndpoint(self._guard, self._node.now)
         stack.callback(self._node.spawn(self._sockets.keep_alive()).cancel)
         await self._listen(stack, listener)
         _log_notes(config)
         if self._tls is None and not is_loopback(self._host):
             _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
 
-    def _sessions(self) -> Sessions:
+    def _sessions(self) -> PageSessions:
         passing = self._ephemeral or self._open_room is not None
-        return Sessions(None if passing else sessions_path(self._config.state_dir), self._node.now)
+        return PageSessions(None if passing else sessions_path(self._config.state_dir), self._node.now)
 
     async def _listen(self, stack: AsyncExitStack, listener: socket.socket) -> None:
         runner = web.AppRunner(self._app(self._sockets), shutdown_timeout=_CUT_OFF_S)
@@ -214,9 +214,9 @@ class Gateway:
         )
         stack.callback(self._server.close)
 
-    def _app(self, socket_door: SocketDoor) -> web.Application:
-        answers = Answers()
-        http_door = HttpDoor(self._guard, self._node, answers)
+    def _app(self, socket_door: WebSocketEndpoint) -> web.Application:
+        answers = ResponseBudget()
+        http_door = HttpApi(self._guard, self._node, answers)
 
         @web.middleware
         async def counted(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -244,17 +244,17 @@ class Gateway:
         return replace(config.server, host=self._host, port=self._port)
 
 
-class _Doorkeeper(Guard):
+class _Doorkeeper(AccessGuard):
     """A guard that tells the lobby who is no stranger, and lets nobody in while the gateway stops."""
 
     def __init__(
         self,
         node: Node,
-        lobby: Lobby,
+        lobby: PreAuthLimiter,
         configured: StaticTokens,
         verifier: JwtVerifier | None,
         server: ServerConfig,
-        sessions: Sessions,
+        sessions: PageSessions,
     ) -> None:
         super().__init__(node.rooms, server, configured=configured, sessions=sessions, authenticator=verifier)
         self._node = node

@@ -20,7 +20,7 @@ from mew.space import Rules
 
 from .config.settings import JournalConfig, Limits
 from .history.archive import Archive, Archives
-from .room.ports import World
+from .room.ports import RoomEnvironment
 from .room.room import Room
 from .room.turns import Turns
 from .trace import Trace
@@ -70,7 +70,7 @@ class Storage:
         indexer = Indexer(journal.folder, self._sqlite.committed, now or partial(datetime.now, UTC), signer)
         self._archives = Archives(journal.folder, retention, indexer)
 
-    def open_room(self, rules: Rules, limits: Limits, turns: Turns, world: World) -> Room:
+    def open_room(self, rules: Rules, limits: Limits, turns: Turns, world: RoomEnvironment) -> Room:
         """The space as it was left.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import Any
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.envelopes import Envelopes
 from mew.protocol.json import encode_json
-from mew.space import Audiences, Refused
+from mew.space import Audiences, RefusalDetails
 
 __all__ = ["Trace"]
 
@@ -39,7 +39,9 @@ class Trace:
         for place in range(len(envelopes)):
             self._write("received", space, **_header(envelopes, place))
 
-    def refused(self, space: str, who: ParticipantId, envelope_id: str, kind: str, refused: Refused) -> None:
+    def refused(
+        self, space: str, who: ParticipantId, envelope_id: str, kind: str, refused: RefusalDetails
+    ) -> None:
         lacked = {} if refused.lacked is None else {"lacked": refused.lacked}
         self._write("refused", space, id=envelope_id, sender=who, kind=kind, error=refused.refusal, **lacked)
 

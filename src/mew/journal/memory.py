@@ -5,7 +5,15 @@ from datetime import datetime
 
 from mew.space import Entry, Event, Sent
 
-from .port import Done, Follower, Journal, JournalUnavailable, Past, RetentionPolicy, RetentionStats
+from .port import (
+    CommitCallback,
+    Follower,
+    Journal,
+    JournalContents,
+    JournalUnavailable,
+    RetentionPolicy,
+    RetentionStats,
+)
 
 __all__ = ["MemoryJournal", "MemoryStorage"]
 
@@ -40,10 +48,10 @@ class MemoryJournal:
 class MemoryStorage:
     """Nothing is durable, so every commit is done at once."""
 
-    def open(self, space: str, follower: Follower) -> tuple[Journal, Past]:
-        return MemoryJournal(follower), Past()
+    def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
+        return MemoryJournal(follower), JournalContents()
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: CommitCallback) -> None:
         done(None)
 
     def close(self) -> None:

@@ -11,14 +11,14 @@ from mew.protocol.envelopes import Envelopes
 from mew.space import Audiences, Decision, Entry, Event
 
 __all__ = [
+    "CommitCallback",
     "Delivered",
-    "Done",
     "Follower",
     "Journal",
+    "JournalContents",
     "JournalStorage",
     "JournalUnavailable",
-    "Loss",
-    "Past",
+    "LostEntries",
     "RetentionPolicy",
     "RetentionStats",
 ]
@@ -38,7 +38,7 @@ class JournalUnavailable(Exception):
 Follower = Callable[[Entry], Sequence[Decision]]
 """Applies an entry to the space, and returns what it decided: the journal keeps what was delivered because of it."""
 
-Done = Callable[[JournalUnavailable | None], None]
+CommitCallback = Callable[[JournalUnavailable | None], None]
 """Called when a commit is over: with what went wrong, or with None."""
 
 
@@ -62,7 +62,7 @@ class Delivered(Struct, frozen=True, gc=False):
         return Envelopes.decode(self.raws)
 
 
-class Loss(Struct, frozen=True):
+class LostEntries(Struct, frozen=True):
     """Entries after number `after`, up to number `last` as they were counted then, were committed and are missing.
 
     `since`: when entry `after` was made, if there is one; `noticed`: when the start was made that noticed it.
@@ -79,7 +79,7 @@ def _nothing() -> Iterator[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class JournalContents:
     """What a journal holds when it is opened: the newest snapshot, the entries after it, and what was delivered.
 
     `at` is when the last entry was made, `begin` the number of the last one that is no longer kept (0: all are).
@@ -93,7 +93,7 @@ class Past:
     begin: int = 0
     entries: Iterator[Entry] = field(default_factory=_nothing)
     delivered: Iterator[Delivered] = field(default_factory=_nothing)
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[LostEntries, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,14 +154,14 @@ class Journal(Protocol):
 class JournalStorage(Protocol):
     """All journals of a gateway."""
 
-    def open(self, space: str, follower: Follower) -> tuple[Journal, Past]:
+    def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         """Open the journal of a space, and what it holds.
 
         Raises:
             JournalUnavailable: it cannot be read.
         """
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: CommitCallback) -> None:
         """Make everything appended since the last commit durable, in one transaction; `done` is called after that.
 
         It may be called at once or later, but always before another commit begins.

@@ -15,21 +15,21 @@ from .files.folder import space_folder
 from .files.locator import Locator
 from .files.snapshots import Snapshots
 from .port import JournalUnavailable
-from .record import Link, Record, Row, first_link, head_of, unpack
+from .record import ChainLink, Record, RecordRow, genesis_link, read_header, unpack
 from .recovery.wal import WalStatus, wal_status
 
-__all__ = ["Dropped", "JournalReader", "record_of", "spaces_in_journal"]
+__all__ = ["EntriesTrimmed", "JournalReader", "record_of", "spaces_in_journal"]
 
 _SPAN: Final = 50_000  # entries that are searched for a text at a time
 
 
-class Dropped(JournalUnavailable):
+class EntriesTrimmed(JournalUnavailable):
     """What was to be read next is no longer kept: the gateway drops old entries while they are read.
 
     `begin` is where the journal begins now: a reader that can do without what lies before goes on there.
     """
 
-    def __init__(self, path: Path, after: int, begin: Link) -> None:
+    def __init__(self, path: Path, after: int, begin: ChainLink) -> None:
         super().__init__(
             f"{path}: what came after entry {after} is no longer kept; the journal begins after entry {begin.seq}"
         )
@@ -73,7 +73,7 @@ class JournalReader:
             self._database.close()
 
     @property
-    def begin(self) -> Link:
+    def begin(self) -> ChainLink:
         """What the first entry kept follows; its number is 0 if nothing was dropped."""
         return self._database.spaces()[self.space].begin
 
@@ -94,7 +94,7 @@ class JournalReader:
         """Whether the whole write-ahead log could be read."""
         return wal_status(self.path, self._files, is_blind=self.is_blind)
 
-    def rows(self, after: int | None = None) -> Iterator[Row]:
+    def rows(self, after: int | None = None) -> Iterator[RecordRow]:
         """The records after this entry, or from the first on, in order, up to the last one now.
 
         Raises:
@@ -109,7 +109,7 @@ class JournalReader:
         if after is not None:
             self._mind_the_gap(after)
 
-    def rows_between(self, after: int, until: int, *, newest_first: bool = False) -> Iterator[Row]:
+    def rows_between(self, after: int, until: int, *, newest_first: bool = False) -> Iterator[RecordRow]:
         """The records with entries after one number, up to and with another."""
         for place in self._locator.places(self.space, after=after, until=until, newest_first=newest_first):
             row = self._database.row(place.n)
@@ -118,7 +118,7 @@ class JournalReader:
 
     def rows_with(
         self, texts: Sequence[bytes], after: int, until: int, *, newest_first: bool = False
-    ) -> Iterator[tuple[Row | None, int]]:
+    ) -> Iterator[tuple[RecordRow | None, int]]:
         """The same, of those that hold one of these texts; each with how many entries were passed over to find it.
 
         Yields None after each stretch of the way, so that whoever asks may give up. The search itself is done in SQL,
@@ -140,7 +140,7 @@ class JournalReader:
             else:
                 after = high
 
-    def row(self, seq: int) -> Row | None:
+    def row(self, seq: int) -> RecordRow | None:
         """The record that holds an entry; None: it is not kept, or not there yet."""
         place = self._locator.find(self.space, seq)
         row = None if place is None else self._database.row(place.n)
@@ -176,24 +176,24 @@ class JournalReader:
             written = self._snapshots.load(snapshot)
             with suppress(ValueError):  # another version's
                 return SpaceState.restore(written or b"")
-        if begin != first_link(self.space):
+        if begin != genesis_link(self.space):
             raise JournalUnavailable(
                 f"{self.path}: what happened in space {self.space!r} up to entry {begin.seq} is no longer kept,"
                 f" and there is no snapshot from before entry {seq}"
             )
         return SpaceState()
 
-    def _fits(self, link: Link) -> bool:
+    def _fits(self, link: ChainLink) -> bool:
         row = self.row(link.seq)
         return row is not None and (row.last, row.hash) == link
 
     def _mind_the_gap(self, after: int) -> None:
         begin = self.begin
         if begin.seq > after:
-            raise Dropped(self.path, after, begin)
+            raise EntriesTrimmed(self.path, after, begin)
 
 
-def record_of(row: Row) -> Record:
+def record_of(row: RecordRow) -> Record:
     """
     Raises:
         Damaged: it is none that this version of mew knows.
@@ -215,8 +215,8 @@ def spaces_in_journal(folder: Path) -> list[str]:
         database.close()
 
 
-def _first(row: Row) -> int:
+def _first(row: RecordRow) -> int:
     try:
-        return head_of(row.body).seq
+        return read_header(row.body).seq
     except ValueError as error:
         raise Damaged(f"entry {row.last} cannot be read: {error}") from error

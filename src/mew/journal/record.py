@@ -2,7 +2,7 @@
 
 A record has the event, the bytes of its envelopes side by side, and those of the envelopes that the gateway made
 because of it. Its hash covers all of that and the hash before it: whoever alters, removes or inserts a record breaks
-the chain there, and `break_at` finds where.
+the chain there, and `find_break` finds where.
 """
 
 import struct
@@ -35,26 +35,26 @@ from mew.space import (
     TimePassed,
     Violated,
 )
-from mew.space.entries import Reader, to_json
+from mew.space.entries import StoredDecoder, to_json
 
 from .port import Delivered
 
 __all__ = [
-    "Break",
-    "Head",
-    "Link",
-    "Parts",
+    "ChainBreak",
+    "ChainLink",
     "Record",
-    "Row",
-    "break_at",
-    "first_link",
-    "head_of",
+    "RecordHeader",
+    "RecordParts",
+    "RecordRow",
+    "find_break",
+    "from_microseconds",
+    "genesis_link",
     "is_indexed",
-    "microseconds",
-    "moment",
+    "join_record",
     "pack",
-    "put_together",
-    "take_apart",
+    "read_header",
+    "split_record",
+    "to_microseconds",
     "unpack",
 ]
 
@@ -66,14 +66,14 @@ _TALK_MAX: Final = 1024
 _talk: Final[set[str]] = set()  # kinds that were found to be talk
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """A place in the chain: after the entry with this number, whose record has this hash."""
 
     seq: int
     hash: bytes
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """A record as the database has it: under a number of the database's, with the number of its last entry."""
 
     n: int
@@ -83,7 +83,7 @@ class Row(NamedTuple):
     hash: bytes
 
 
-class Head(NamedTuple):
+class RecordHeader(NamedTuple):
     """What a record begins with. `seq` is the number of the first of its `own` envelopes, or of its event.
 
     `at` is in microseconds since 1970. `made` envelopes are the gateway's. The rest are sizes in bytes, and flags.
@@ -103,10 +103,10 @@ class Head(NamedTuple):
         return self.seq + max(self.own, 1) - 1
 
 
-class Parts(NamedTuple):
+class RecordParts(NamedTuple):
     """What a record consists of: put together again it is the same to the byte."""
 
-    head: Head
+    head: RecordHeader
     event: bytes
     audiences: bytes
     raws: tuple[bytes, ...]
@@ -146,7 +146,7 @@ class Record(Struct, frozen=True):
         return Delivered(entry.seq, entry.at, envelopes.ids, envelopes.raws, (*only, *self.made_for))
 
 
-class Break(NamedTuple):
+class ChainBreak(NamedTuple):
     """The first entry that is not what was written, and why."""
 
     seq: int
@@ -164,21 +164,21 @@ class _Sent(Struct, frozen=True, tag="Sent", omit_defaults=True):
 
 
 _Stored: TypeAlias = Configured | Identified | Joined | Left | _Sent | Violated | TimePassed
-_stored: Final = Reader(_Stored)
+_stored: Final = StoredDecoder(_Stored)
 _audiences: Final = msgspec.json.Decoder(Audiences)
 
 
-def first_link(space: str) -> Link:
+def genesis_link(space: str) -> ChainLink:
     """Where the chain of a space begins."""
-    return Link(0, sha256(b"mew/journal/2\n" + space.encode()).digest())
+    return ChainLink(0, sha256(b"mew/journal/2\n" + space.encode()).digest())
 
 
-def microseconds(at: datetime) -> int:
+def to_microseconds(at: datetime) -> int:
     """A moment, in microseconds since 1970."""
     return (at - _START) // _MICROSECOND
 
 
-def moment(at: int) -> datetime:
+def from_microseconds(at: int) -> datetime:
     """The moment this many microseconds after the beginning of 1970.
 
     Raises:
@@ -239,7 +239,7 @@ def is_indexed(entry: Entry, decisions: Sequence[Decision]) -> bool:
     return False
 
 
-def head_of(body: bytes) -> Head:
+def read_header(body: bytes) -> RecordHeader:
     """What a record begins with.
 
     Raises:
@@ -247,24 +247,24 @@ def head_of(body: bytes) -> Head:
     """
     if len(body) < _HEAD.size:
         raise ValueError("a record breaks off")
-    return Head._make(_HEAD.unpack_from(body))
+    return RecordHeader._make(_HEAD.unpack_from(body))
 
 
-def take_apart(body: bytes) -> Parts:
+def split_record(body: bytes) -> RecordParts:
     """The parts of a record, as they are kept.
 
     Raises:
         ValueError: it breaks off, or goes on.
     """
-    head = head_of(body)
+    head = read_header(body)
     start = _HEAD.size
     event = body[start : start + head.event_bytes]
     start += head.event_bytes
     audiences = body[start : start + head.audience_bytes]
-    return Parts(head, event, audiences, _raws(body, start + head.audience_bytes, head.own + head.made))
+    return RecordParts(head, event, audiences, _raws(body, start + head.audience_bytes, head.own + head.made))
 
 
-def put_together(head: Head, event: bytes, audiences: bytes, raws: tuple[bytes, ...]) -> bytes:
+def join_record(head: RecordHeader, event: bytes, audiences: bytes, raws: tuple[bytes, ...]) -> bytes:
     """The record with these parts.
 
     Raises:
@@ -282,7 +282,7 @@ def unpack(body: bytes) -> Record:
     Raises:
         ValueError: it is none that this version of mew knows.
     """
-    head, written, audiences, raws = take_apart(body)
+    head, written, audiences, raws = split_record(body)
     own, made = raws[: head.own], raws[head.own :]
     event, refused = _read_event(written, own, head.judged_at)
     try:
@@ -291,25 +291,27 @@ def unpack(body: bytes) -> Record:
         raise ValueError(str(error)) from error
     if len(made_for) != len(made):
         raise ValueError("a record does not say whom an envelope was for")
-    entry = Entry(head.seq, moment(head.at), event, max(head.own, 1))
+    entry = Entry(head.seq, from_microseconds(head.at), event, max(head.own, 1))
     return Record(entry, made, made_for, refused, bool(head.flags & _ADDRESSED))
 
 
-def break_at(row: Row, before: Link) -> Break | None:
+def find_break(row: RecordRow, before: ChainLink) -> ChainBreak | None:
     """What is wrong with a row that should be the one right after this place; None: nothing."""
     seq = before.seq + 1
     try:
-        head = head_of(row.body)
+        head = read_header(row.body)
     except ValueError as error:
-        return Break(seq, f"entry {seq} is not what was written: {error}")
+        return ChainBreak(seq, f"entry {seq} is not what was written: {error}")
     if row.hash != sha256(before.hash + row.body).digest():
         if head.seq != seq:
-            return Break(seq, f"entry {seq} is missing, the next one is {head.seq}")
-        return Break(seq, f"{_entries(seq, row.last)} not what was written")
+            return ChainBreak(seq, f"entry {seq} is missing, the next one is {head.seq}")
+        return ChainBreak(seq, f"{_entries(seq, row.last)} not what was written")
     if head.seq != seq or head.last != row.last:
-        return Break(seq, f"entry {seq} is not where it was written, but as entry {row.last}")
+        return ChainBreak(seq, f"entry {seq} is not where it was written, but as entry {row.last}")
     if head.at != row.at:
-        return Break(seq, f"{_entries(seq, row.last)} not what was written: the moment beside it is another")
+        return ChainBreak(
+            seq, f"{_entries(seq, row.last)} not what was written: the moment beside it is another"
+        )
     return None
 
 

@@ -17,10 +17,10 @@ from threading import Event
 from typing import Final
 
 from .files.database import FILE, Damaged, Database, Durability, SpaceRow, checkpoint
-from .files.locator import Locator, Place
+from .files.locator import Locator, RecordLocation
 from .files.snapshots import Snapshots
 from .port import JournalUnavailable, RetentionPolicy, RetentionStats
-from .record import Link, microseconds, moment
+from .record import ChainLink, from_microseconds, to_microseconds
 
 __all__ = ["KEEP_ALL", "Retention", "Trimmer"]
 
@@ -80,10 +80,10 @@ class Trimmer:
             self._since, end - self._begin, self._bytes + appended - self._appended, self._begin
         )
 
-    def open(self, begin: int, first: Place | None, size: int) -> None:
+    def open(self, begin: int, first: RecordLocation | None, size: int) -> None:
         """What is there: after which entry it begins, its first record, and the bytes of all."""
         self._begin, self._bytes = begin, size
-        self._since = None if first is None else moment(first.at)
+        self._since = None if first is None else from_microseconds(first.at)
         self._tell_of_old_damage()
 
     def note(self, at: datetime) -> None:
@@ -135,7 +135,7 @@ class Trimmer:
                     return None
                 self._truncate(database, policy)
                 first = next(locator.places(self._space, after=begin.seq), None)
-                since = None if first is None else moment(first.at)
+                since = None if first is None else from_microseconds(first.at)
                 return RetentionStats(since, 0, locator.bytes_after(self._space, begin.seq), begin.seq)
         except (Damaged, JournalUnavailable, OSError) as error:
             self._tell_undropped(error)
@@ -146,7 +146,7 @@ class Trimmer:
         _logger.warning("old entries could not be dropped from the journal", extra=what)
 
     def _drop(
-        self, database: Database, locator: Locator, space: SpaceRow, steps: Iterator[list[Place]]
+        self, database: Database, locator: Locator, space: SpaceRow, steps: Iterator[list[RecordLocation]]
     ) -> None:
         locator.locate()
         locator.forget(space.name, space.begin.seq)  # a crash may have come between dropping them and this
@@ -156,7 +156,7 @@ class Trimmer:
             last = database.row(step[-1].n)
             if last is None:
                 raise Damaged(f"record {step[-1].n} is missing")
-            _drop_step(database, space.id, [place.n for place in step], Link(last.last, last.hash))
+            _drop_step(database, space.id, [place.n for place in step], ChainLink(last.last, last.hash))
             locator.forget(space.name, last.last)
             if self._retention.stopped.wait(max(_PAUSE_S, _PAUSE_FACTOR * (time.monotonic() - begun_s))):
                 break
@@ -167,13 +167,13 @@ class Trimmer:
 
     def _steps(
         self, database: Database, locator: Locator, policy: RetentionPolicy, now: datetime, end: int
-    ) -> Iterator[list[Place]]:
+    ) -> Iterator[list[RecordLocation]]:
         """The records that go, some at a time."""
         limit, indexed = self._limit(database, locator), locator.indexed
         until = 0 if policy.entries is None else end - policy.entries
-        before = 0 if policy.age is None else microseconds(now - policy.age)
+        before = 0 if policy.age is None else to_microseconds(now - policy.age)
         surplus = 0 if policy.bytes is None else locator.bytes_after(self._space, 0) - policy.bytes
-        step: list[Place] = []
+        step: list[RecordLocation] = []
         step_bytes = 0
         for place in locator.places(self._space, until=limit):
             if place.last > limit or place.n > indexed:
@@ -233,7 +233,7 @@ class Trimmer:
                         )
 
 
-def _drop_step(database: Database, space: int, numbers: list[int], begin: Link) -> None:
+def _drop_step(database: Database, space: int, numbers: list[int], begin: ChainLink) -> None:
     marks = ", ".join("?" * len(numbers))
     database.ask("BEGIN IMMEDIATE")
     try:

@@ -23,9 +23,17 @@ from .files.folder import FolderLock, space_folder
 from .files.high_water import HighWaterMarks
 from .files.locator import Locator
 from .files.snapshots import Snapshot, Snapshots
-from .port import Delivered, Done, Follower, JournalUnavailable, Past, RetentionPolicy, RetentionStats
-from .record import is_indexed, microseconds, moment, pack
-from .recovery.restore import Recovered, Recovery, delivered, entries
+from .port import (
+    CommitCallback,
+    Delivered,
+    Follower,
+    JournalContents,
+    JournalUnavailable,
+    RetentionPolicy,
+    RetentionStats,
+)
+from .record import from_microseconds, is_indexed, pack, to_microseconds
+from .recovery.restore import RecoveredSpace, Recovery, delivered, entries
 from .retention import Retention, Trimmer
 
 __all__ = ["SqliteJournal", "SqliteStorage"]
@@ -74,7 +82,7 @@ class SqliteStorage:
         self._overdue = False
         self._checkpointing: asyncio.Future[tuple[int, int]] | None = None
 
-    def open(self, space: str, follower: Follower) -> tuple["SqliteJournal", Past]:
+    def open(self, space: str, follower: Follower) -> tuple["SqliteJournal", JournalContents]:
         self._files.check()
         self._database, recovered = self._recovery.open_space(self._database, space)
         self._files = FileWatch(self.folder)  # it may be another now
@@ -82,9 +90,9 @@ class SqliteStorage:
         snapshots = Snapshots(space_folder(self.folder, space))
         trimmer = Trimmer(self.folder, space, snapshots, self.retention)
         trimmer.open(recovered.row.begin.seq, recovered.first, recovered.bytes)
-        past = Past(
+        past = JournalContents(
             recovered.state,
-            None if recovered.last is None else moment(recovered.last.at),
+            None if recovered.last is None else from_microseconds(recovered.last.at),
             recovered.row.begin.seq,
             self._located(partial(_entries, self._database, recovered)),
             self._located(partial(_delivered, self._database, recovered)),
@@ -118,10 +126,10 @@ class SqliteStorage:
         self._rows.append((self._n, space, *row))
         self._wal_bytes += len(row[4])
 
-    def moment(self, at: datetime) -> int:
+    def timestamp_us(self, at: datetime) -> int:
         """In microseconds since 1970; mostly the same for all spaces in a pass of the loop."""
         if at is not self._at:
-            self._at, self._microseconds = at, microseconds(at)
+            self._at, self._microseconds = at, to_microseconds(at)
         return self._microseconds
 
     def when_committed(self, call: Callable[[], None]) -> None:
@@ -131,7 +139,7 @@ class SqliteStorage:
         else:
             call()
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: CommitCallback) -> None:
         rows, self._rows = self._rows, []
         if not rows:
             done(None)
@@ -162,7 +170,7 @@ class SqliteStorage:
         with self._recovery.locator() as locator:
             yield from read(locator)
 
-    def _commit_in_thread(self, rows: list[Columns], done: Done) -> None:
+    def _commit_in_thread(self, rows: list[Columns], done: CommitCallback) -> None:
         database, is_overdue = self._database, self._overdue
         self._overdue = False
         self._is_committing = True
@@ -184,7 +192,9 @@ class SqliteStorage:
 
         asyncio.get_running_loop().run_in_executor(None, write).add_done_callback(written)
 
-    def _committed(self, rows: list[Columns], error: Damaged | JournalUnavailable | None, done: Done) -> None:
+    def _committed(
+        self, rows: list[Columns], error: Damaged | JournalUnavailable | None, done: CommitCallback
+    ) -> None:
         calls, self._when_committed = self._when_committed, []
         if error is not None:
             done(error if isinstance(error, JournalUnavailable) else damaged(self._database.path, error))
@@ -224,7 +234,7 @@ class SqliteJournal:
     def __init__(
         self,
         storage: SqliteStorage,
-        recovered: Recovered,
+        recovered: RecoveredSpace,
         snapshots: Snapshots,
         trimmer: Trimmer,
         follower: Follower,
@@ -247,9 +257,9 @@ class SqliteJournal:
         entry = Entry(self._seq + 1, at, event, size)
         self._seq += size
         decisions = self._follower(entry)
-        moment = self._storage.moment(at)
-        body, self._hash = pack(entry, moment, decisions, self._hash)
-        row = (self._seq, moment, is_indexed(entry, decisions), self._hash, body)
+        at_us = self._storage.timestamp_us(at)
+        body, self._hash = pack(entry, at_us, decisions, self._hash)
+        row = (self._seq, at_us, is_indexed(entry, decisions), self._hash, body)
         self._bytes += len(body)
         self._trimmer.note(at)
         if type(event) is Configured and not decisions:
@@ -290,9 +300,9 @@ class SqliteJournal:
             _logger.warning("a snapshot could not be saved; the next start takes longer", extra=what)
 
 
-def _entries(database: Database, recovered: Recovered, locator: Locator) -> Iterator[Entry]:
+def _entries(database: Database, recovered: RecoveredSpace, locator: Locator) -> Iterator[Entry]:
     return entries(database, locator, recovered.row.name, recovered.begin.seq)
 
 
-def _delivered(database: Database, recovered: Recovered, locator: Locator) -> Iterator[Delivered]:
+def _delivered(database: Database, recovered: RecoveredSpace, locator: Locator) -> Iterator[Delivered]:
     return delivered(database, locator, recovered.row, recovered.end)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from mew.protocol.capability import named_by
+from mew.protocol.capability import name_field
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.kinds import JsonRpcError
 from mew.protocol.visible import cut
@@ -316,7 +316,7 @@ def tool_called(method: str, params: Mapping[str, Any]) -> str | None:
 
 def operand_of(method: str, params: Mapping[str, Any]) -> Any:
     """The tool, prompt or resource that a method is for; None if it is for none."""
-    field = named_by(method)
+    field = name_field(method)
     return None if field is None else params.get(field)
 
 

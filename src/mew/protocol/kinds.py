@@ -17,6 +17,8 @@ __all__ = [
     "Chat",
     "Compact",
     "CompactDone",
+    "EmptyPayload",
+    "ErrorPayload",
     "Forget",
     "Grant",
     "Invite",
@@ -28,13 +30,11 @@ __all__ = [
     "McpReject",
     "McpRequest",
     "McpResponse",
-    "Member",
-    "Nothing",
     "Pause",
     "Presence",
-    "Problem",
-    "Reason",
-    "Reasoning",
+    "PresentParticipant",
+    "ReasonPayload",
+    "ReasoningPayload",
     "RequestStatus",
     "Revoke",
     "SpaceName",
@@ -117,7 +117,7 @@ class _Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pass
 
 
-class Nothing(_Payload, frozen=True):
+class EmptyPayload(_Payload, frozen=True):
     """No field is required."""
 
 
@@ -179,7 +179,7 @@ class McpReject(_Payload, frozen=True):
     message: Text = UNSET
 
 
-class Reason(_Payload, frozen=True):
+class ReasonPayload(_Payload, frozen=True):
     """Why: one of the codes of §3.3.3, or any other string."""
 
     reason: Text = UNSET
@@ -195,7 +195,7 @@ class Acknowledgement(_Payload, frozen=True):
     status: Text = UNSET
 
 
-class Reasoning(_Payload, frozen=True):
+class ReasoningPayload(_Payload, frozen=True):
     message: Text = UNSET
 
 
@@ -342,14 +342,14 @@ class StreamTransferred(_Payload, frozen=True):
 
 
 # What the gateway says (§3.7, §3.8).
-class Member(_Payload, frozen=True):
+class PresentParticipant(_Payload, frozen=True):
     id: str
     capabilities: list[Any] | UnsetType = UNSET
 
 
 class Presence(_Payload, frozen=True):
     event: Literal["join", "leave"]
-    participant: Member
+    participant: PresentParticipant
 
 
 class SpaceName(_Payload, frozen=True):
@@ -361,14 +361,14 @@ class SpaceName(_Payload, frozen=True):
 class Welcome(_Payload, frozen=True):
     """`resumed` answers `after`: true when everything missed follows, false when some of it is gone."""
 
-    you: Member
-    participants: list[Member]
+    you: PresentParticipant
+    participants: list[PresentParticipant]
     active_streams: list[dict[str, Any]] | UnsetType = UNSET
     space: SpaceName | UnsetType = UNSET
     resumed: bool | UnsetType = UNSET
 
 
-class Problem(_Payload, frozen=True):
+class ErrorPayload(_Payload, frozen=True):
     """`error` is a stable code, `message` a sentence (§3.8.2 has none); the rest is what helps."""
 
     error: str
@@ -384,12 +384,12 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.MCP_REQUEST: McpRequest,
     Kind.MCP_RESPONSE: McpResponse,
     Kind.MCP_PROPOSAL: McpProposal,
-    Kind.MCP_WITHDRAW: Reason,
+    Kind.MCP_WITHDRAW: ReasonPayload,
     Kind.MCP_REJECT: McpReject,
-    Kind.REASONING_START: Reasoning,
-    Kind.REASONING_THOUGHT: Reasoning,
-    Kind.REASONING_CONCLUSION: Reasoning,
-    Kind.REASONING_CANCEL: Reason,
+    Kind.REASONING_START: ReasoningPayload,
+    Kind.REASONING_THOUGHT: ReasoningPayload,
+    Kind.REASONING_CONCLUSION: ReasoningPayload,
+    Kind.REASONING_CANCEL: ReasonPayload,
     Kind.GRANT: Grant,
     Kind.REVOKE: Revoke,
     Kind.GRANT_ACK: Acknowledgement,
@@ -397,15 +397,15 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.INVITE_ACK: InviteAck,
     Kind.KICK: Kick,
     Kind.PAUSE: Pause,
-    Kind.RESUME: Reason,
+    Kind.RESUME: ReasonPayload,
     Kind.STATUS: Status,
     Kind.REQUEST_STATUS: RequestStatus,
     Kind.FORGET: Forget,
     Kind.COMPACT: Compact,
     Kind.COMPACT_DONE: CompactDone,
-    Kind.CLEAR: Nothing,
-    Kind.RESTART: Nothing,
-    Kind.SHUTDOWN: Nothing,
+    Kind.CLEAR: EmptyPayload,
+    Kind.RESTART: EmptyPayload,
+    Kind.SHUTDOWN: EmptyPayload,
     Kind.STREAM_REQUEST: StreamRequest,
     Kind.STREAM_OPEN: StreamOpen,
     Kind.STREAM_CLOSE: StreamClose,
@@ -418,10 +418,10 @@ PAYLOADS: Final[dict[str, type[_Payload]]] = {
     Kind.STREAM_TRANSFERRED: StreamTransferred,
     Kind.CHAT: Chat,
     Kind.CHAT_ACKNOWLEDGE: Acknowledgement,
-    Kind.CHAT_CANCEL: Reason,
+    Kind.CHAT_CANCEL: ReasonPayload,
     Kind.PRESENCE: Presence,
     Kind.WELCOME: Welcome,
-    Kind.ERROR: Problem,
+    Kind.ERROR: ErrorPayload,
 }
 
 

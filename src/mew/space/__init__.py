@@ -11,7 +11,17 @@
 No clock, no socket, no randomness: the same entries give the same space.
 """
 
-from .decisions import Answer, Audiences, Decision, Deliver, Disconnect, Invite, Refuse, Refused, WakeAt
+from .decisions import (
+    Audiences,
+    Decision,
+    Deliver,
+    Disconnect,
+    IssueInvitation,
+    RefusalDetails,
+    Refuse,
+    Reply,
+    WakeAt,
+)
 from .entries import (
     NEVER_JUDGED,
     Configured,
@@ -31,7 +41,6 @@ from .space import Judgement, Space
 
 __all__ = [
     "NEVER_JUDGED",
-    "Answer",
     "Audiences",
     "Configured",
     "ConnectionId",
@@ -41,12 +50,13 @@ __all__ = [
     "Entry",
     "Event",
     "Identified",
-    "Invite",
+    "IssueInvitation",
     "Joined",
     "Judgement",
     "Left",
+    "RefusalDetails",
     "Refuse",
-    "Refused",
+    "Reply",
     "Rules",
     "Sent",
     "Space",

@@ -12,14 +12,14 @@ from mew.protocol.errors import CloseCode, Refusal
 from .entries import ConnectionId
 
 __all__ = [
-    "Answer",
     "Audiences",
     "Decision",
     "Deliver",
     "Disconnect",
-    "Invite",
+    "IssueInvitation",
+    "RefusalDetails",
     "Refuse",
-    "Refused",
+    "Reply",
     "WakeAt",
 ]
 
@@ -38,7 +38,7 @@ class Deliver(Struct, frozen=True, gc=False):
         return cls(Envelopes.of(envelope), None if only is None else (only,))
 
 
-class Answer(Struct, frozen=True):
+class Reply(Struct, frozen=True):
     """A private envelope: to one connection, or without one to all connections of `who`. Never kept."""
 
     who: ParticipantId
@@ -46,7 +46,7 @@ class Answer(Struct, frozen=True):
     connection: ConnectionId | None = None
 
 
-class Refused(Struct, frozen=True):
+class RefusalDetails(Struct, frozen=True):
     """A rule says no: which, and in words. `lacked`: a capability that would have been enough, in its short form.
 
     `stream_id`: the stream that a refused frame was written to.
@@ -65,7 +65,7 @@ class Refuse(Struct, frozen=True):
     who: ParticipantId
     envelope_id: EnvelopeId
     kind: str
-    refused: Refused
+    refused: RefusalDetails
     connection: ConnectionId | None = None
 
 
@@ -77,7 +77,7 @@ class Disconnect(Struct, frozen=True):
     reason: str
 
 
-class Invite(Struct, frozen=True):
+class IssueInvitation(Struct, frozen=True):
     """Hand the token made for `envelope` to the inviter alone, and to `email` where there is one."""
 
     envelope: Envelope
@@ -92,4 +92,4 @@ class WakeAt(Struct, frozen=True):
     at: datetime
 
 
-Decision: TypeAlias = Deliver | Answer | Refuse | Disconnect | Invite | WakeAt
+Decision: TypeAlias = Deliver | Reply | Refuse | Disconnect | IssueInvitation | WakeAt

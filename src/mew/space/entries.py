@@ -20,9 +20,9 @@ __all__ = [
     "Identified",
     "Joined",
     "Left",
-    "Reader",
     "Rules",
     "Sent",
+    "StoredDecoder",
     "Submission",
     "TimePassed",
     "Violated",
@@ -157,7 +157,7 @@ def _capability_in(kind: type, value: Any) -> Any:
 to_json = msgspec.json.Encoder(enc_hook=_capability_out).encode
 
 
-class Reader:
+class StoredDecoder:
     """Reads one type, or one of a union."""
 
     def __init__(self, kind: Any) -> None:

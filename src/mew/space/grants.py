@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.protocol.capability import Capability, CapabilitySet, Effort, engines
+from mew.protocol.capability import Capability, CapabilitySet, ProofBudget, count_expensive
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import InvalidCapability, Refusal
 from mew.protocol.kinds import Grant, Kind, Revoke
 
 from . import holdings, presence
-from .decisions import Decision, Deliver, Refused, WakeAt
+from .decisions import Decision, Deliver, RefusalDetails, WakeAt
 from .entries import Entry, Submission
-from .state import Granted, SpaceState, signed
+from .state import ActiveGrant, SpaceState, signed
 
 __all__ = [
     "check_gift",
@@ -38,41 +38,43 @@ _STEPS_MAX: Final = 100_000  # of proofs for one entry, some 100 ms
 _STEPS_PER_GRANT: Final = 64  # where all there are may have to be looked at again
 
 
-def check_grant(state: SpaceState, at: datetime, envelope: Envelope, asked: Grant) -> Refused | None:
+def check_grant(state: SpaceState, at: datetime, envelope: Envelope, asked: Grant) -> RefusalDetails | None:
     if not holdings.is_known(state, asked.recipient):
-        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
+        return RefusalDetails(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
     expires_at = _expiry(asked, at)
     if expires_at is not None and expires_at <= at:
-        return Refused(Refusal.INVALID_PAYLOAD, "the grant would be over before it begins")
+        return RefusalDetails(Refusal.INVALID_PAYLOAD, "the grant would be over before it begins")
     return check_gift(state, envelope, ParticipantId(asked.recipient), asked.capabilities)
 
 
 def check_gift(
     state: SpaceState, envelope: Envelope, recipient: ParticipantId, written: list[Any]
-) -> Refused | None:
+) -> RefusalDetails | None:
     """Refuse what does not compile, what is too much, and what is not proven to be inside what the giver holds."""
     giver = ParticipantId(envelope.sender)
     if EnvelopeId(envelope.id) in state.grants:  # a lenient sender's, or one older than the ids remembered
-        return Refused(Refusal.DUPLICATE_ID, f"a grant {envelope.id!r} is still in force")
+        return RefusalDetails(Refusal.DUPLICATE_ID, f"a grant {envelope.id!r} is still in force")
     if len(state.grants) >= _GRANTS_MAX:
-        return Refused(Refusal.LIMIT_REACHED, f"a space holds at most {_GRANTS_MAX} grants; revoke some")
+        return RefusalDetails(
+            Refusal.LIMIT_REACHED, f"a space holds at most {_GRANTS_MAX} grants; revoke some"
+        )
     wanted = _parsed(envelope, written)
-    if isinstance(wanted, Refused):
+    if isinstance(wanted, RefusalDetails):
         return wanted
     would_hold = CapabilitySet((*holdings.held(state, recipient), *wanted))
     if len(would_hold) > _HELD_MAX or sum(held.size for held in would_hold) > holdings.BYTES_MAX:
-        return Refused(
+        return RefusalDetails(
             Refusal.LIMIT_REACHED,
             f"{recipient!r} would hold more than {_HELD_MAX} capabilities, or {holdings.BYTES_MAX} bytes of them",
         )
     if sum(one.paths for one in wanted) and sum(held.paths for held in would_hold) > _PATHS_MAX:
-        return Refused(
+        return RefusalDetails(
             Refusal.LIMIT_REACHED, f"{recipient!r} would hold more than {_PATHS_MAX} JSONPaths; revoke some"
         )
-    own, effort = holdings.held(state, giver), Effort(_STEPS_MAX)
+    own, effort = holdings.held(state, giver), ProofBudget(_STEPS_MAX)
     for capability in wanted:
         if not own.covers(capability, effort=effort):
-            return Refused(
+            return RefusalDetails(
                 Refusal.GRANT_EXCEEDS_OWN,
                 f"{giver!r} cannot pass on {capability.source}: it is not provably inside what {giver!r} holds",
             )
@@ -99,7 +101,7 @@ def give(
 ) -> None:
     """Write down a grant: the last in order, so that it rests only on what its giver holds now."""
     capabilities = tuple(Capability.parse(capability) for capability in written)
-    made = Granted(
+    made = ActiveGrant(
         id=EnvelopeId(sent.envelope.id),
         by=sent.who,
         recipient=recipient,
@@ -113,21 +115,25 @@ def give(
         state.expires_next = min(expires_at, state.expires_next or expires_at)
 
 
-def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Revoke) -> Refused | None:
+def check_revoke(state: SpaceState, at: datetime, envelope: Envelope, asked: Revoke) -> RefusalDetails | None:
     if not holdings.is_known(state, asked.recipient):
-        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
+        return RefusalDetails(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.recipient!r}")
     if (asked.grant_id is UNSET) == (asked.capabilities is UNSET):
-        return Refused(Refusal.INVALID_PAYLOAD, "capability/revoke names either 'grant_id' or 'capabilities'")
+        return RefusalDetails(
+            Refusal.INVALID_PAYLOAD, "capability/revoke names either 'grant_id' or 'capabilities'"
+        )
     if asked.capabilities is not UNSET:
         if len(state.cuts.get(ParticipantId(asked.recipient), ())) + len(asked.capabilities) > _CUTS_MAX:
-            return Refused(Refusal.LIMIT_REACHED, f"{asked.recipient!r} has had {_CUTS_MAX} patterns revoked")
+            return RefusalDetails(
+                Refusal.LIMIT_REACHED, f"{asked.recipient!r} has had {_CUTS_MAX} patterns revoked"
+            )
         patterns = _parsed(envelope, asked.capabilities)
-        if isinstance(patterns, Refused):
+        if isinstance(patterns, RefusalDetails):
             return patterns
     elif asked.grant_id is not UNSET:
         granted = state.grants.get(EnvelopeId(asked.grant_id))
         if granted is None or granted.recipient != asked.recipient:
-            return Refused(
+            return RefusalDetails(
                 Refusal.UNKNOWN_GRANT, f"{asked.recipient!r} holds nothing by a grant {asked.grant_id!r}"
             )
     return None
@@ -151,7 +157,7 @@ def settle(
     *,
     cause: tuple[str, ...] = (),
     cuts: tuple[Capability, ...] = (),
-    effort: Effort | None = None,
+    effort: ProofBudget | None = None,
 ) -> list[Decision]:
     """`lost` hold less: take back what they granted on from it, and tell all who hold less what they hold now."""
     notices, reduced = take_back(state, entry, lost, cause=cause, cuts=cuts, effort=effort)
@@ -165,7 +171,7 @@ def take_back(
     *,
     cause: tuple[str, ...] = (),
     cuts: tuple[Capability, ...] = (),
-    effort: Effort | None = None,
+    effort: ProofBudget | None = None,
 ) -> tuple[list[Decision], list[ParticipantId]]:
     """Take back what `lost` granted on, and so on down the chain: what to show, and who now holds less.
 
@@ -217,7 +223,7 @@ def _expiry(asked: Grant, at: datetime) -> datetime | None:
 def _chain(
     state: SpaceState, giver: ParticipantId, capabilities: tuple[Capability, ...]
 ) -> tuple[EnvelopeId, ...]:
-    own, effort = CapabilitySet(holdings.base(state, giver)), Effort(_STEPS_MAX)
+    own, effort = CapabilitySet(holdings.base(state, giver)), ProofBudget(_STEPS_MAX)
     received = [granted for granted in state.grants.values() if granted.recipient == giver]
     via: dict[EnvelopeId, None] = {}
     for capability in capabilities:
@@ -229,7 +235,7 @@ def _chain(
     return tuple(via)
 
 
-def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...], effort: Effort) -> None:
+def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...], effort: ProofBudget) -> None:
     """Carve the patterns out of all that `who` holds now; what it is granted later is not touched."""
     holdings.cut(state, who, cuts, effort)
     before = _Before(state)
@@ -246,7 +252,10 @@ def _cut(state: SpaceState, who: ParticipantId, cuts: tuple[Capability, ...], ef
 
 
 def _still_held(
-    own: CapabilitySet, capabilities: tuple[Capability, ...], cuts: tuple[Capability, ...], effort: Effort
+    own: CapabilitySet,
+    capabilities: tuple[Capability, ...],
+    cuts: tuple[Capability, ...],
+    effort: ProofBudget,
 ) -> tuple[Capability, ...]:
     kept: list[Capability] = []
     for capability in capabilities:
@@ -288,29 +297,29 @@ class _Before:
         return found
 
 
-def _settling(state: SpaceState) -> Effort:
+def _settling(state: SpaceState) -> ProofBudget:
     """What an entry may take to look at the grants again: bounded, and never short for plain ones."""
-    return Effort(_STEPS_MAX + _STEPS_PER_GRANT * len(state.grants))
+    return ProofBudget(_STEPS_MAX + _STEPS_PER_GRANT * len(state.grants))
 
 
-def _parsed(envelope: Envelope, written: list[Any]) -> tuple[Capability, ...] | Refused:
+def _parsed(envelope: Envelope, written: list[Any]) -> tuple[Capability, ...] | RefusalDetails:
     if len(bytes(envelope.payload)) > _PAYLOAD_BYTES_MAX:
-        return Refused(
+        return RefusalDetails(
             Refusal.TOO_LARGE, f"the payload of a {envelope.kind} may have {_PAYLOAD_BYTES_MAX} bytes"
         )
-    if engines(written) > _ENGINES_MAX:
-        return Refused(
+    if count_expensive(written) > _ENGINES_MAX:
+        return RefusalDetails(
             Refusal.INVALID_CAPABILITY,
             f"a {envelope.kind} may have {_ENGINES_MAX} regular expressions and JSONPaths",
         )
     try:
         return tuple(Capability.parse(capability) for capability in written)
     except InvalidCapability as error:
-        return Refused(Refusal.INVALID_CAPABILITY, str(error))
+        return RefusalDetails(Refusal.INVALID_CAPABILITY, str(error))
 
 
-def _with(granted: Granted, capabilities: tuple[Capability, ...]) -> Granted:
-    return Granted(
+def _with(granted: ActiveGrant, capabilities: tuple[Capability, ...]) -> ActiveGrant:
+    return ActiveGrant(
         id=granted.id,
         by=granted.by,
         recipient=granted.recipient,
@@ -322,7 +331,7 @@ def _with(granted: Granted, capabilities: tuple[Capability, ...]) -> Granted:
 
 
 def _revoked(
-    state: SpaceState, entry: Entry, granted: Granted, reason: str, cause: tuple[str, ...] = ()
+    state: SpaceState, entry: Entry, granted: ActiveGrant, reason: str, cause: tuple[str, ...] = ()
 ) -> Deliver:
     """The gateway took a grant back by itself: everyone sees it as a revocation that the gateway signs."""
     payload = {"recipient": granted.recipient, "grant_id": granted.id, "reason": reason}

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Raw
 
-from mew.protocol.capability import Capability, CapabilitySet, Effort
+from mew.protocol.capability import Capability, CapabilitySet, ProofBudget
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.json import encode_json
 
@@ -68,7 +68,7 @@ def base(state: SpaceState, who: ParticipantId) -> tuple[Capability, ...]:
     return _own(state, who) if left is None else left
 
 
-def cut(state: SpaceState, who: ParticipantId, cuts: Iterable[Capability], effort: Effort) -> None:
+def cut(state: SpaceState, who: ParticipantId, cuts: Iterable[Capability], effort: ProofBudget) -> None:
     """Carve the patterns out of what `who` holds of itself, for as long as it belongs to the space."""
     known = state.cuts.get(who, ())
     fresh = tuple(pattern for pattern in dict.fromkeys(cuts) if pattern not in known)
@@ -83,7 +83,7 @@ def cut_again(state: SpaceState, whose: Iterable[ParticipantId]) -> None:
     for who in concerned:  # each has its own steps: what one was cut with takes nothing from another
         steps = min(_CUT_STEPS, max(_CUT_STEPS_MIN, _CUT_STEPS_ALL // len(concerned)))
         own = _own(state, who)
-        state.left[who] = bounded(own, narrowed(own, state.cuts[who], Effort(steps)), BYTES_MAX)
+        state.left[who] = bounded(own, narrowed(own, state.cuts[who], ProofBudget(steps)), BYTES_MAX)
 
 
 def _own(state: SpaceState, who: ParticipantId) -> tuple[Capability, ...]:
@@ -98,7 +98,7 @@ def _own(state: SpaceState, who: ParticipantId) -> tuple[Capability, ...]:
 
 
 def narrowed(
-    capabilities: Iterable[Capability], cuts: Iterable[Capability], effort: Effort
+    capabilities: Iterable[Capability], cuts: Iterable[Capability], effort: ProofBudget
 ) -> tuple[Capability, ...]:
     """These capabilities without what the cuts take: gone where inside one, with an exception where wider."""
     left = tuple(capabilities)

@@ -10,7 +10,7 @@ from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId, is_partic
 from mew.protocol.errors import CloseCode, Refusal
 
 from . import grants, holdings, presence, streams
-from .decisions import Decision, Disconnect, Invite, Refused
+from .decisions import Decision, Disconnect, IssueInvitation, RefusalDetails
 from .entries import Entry, Submission
 from .state import Invitation, SpaceState
 
@@ -20,23 +20,25 @@ _INVITATIONS_MAX: Final = 4096
 _DEAD_TOKENS_MAX: Final = 4096
 
 
-def check_invite(state: SpaceState, at: datetime, envelope: Envelope, asked: kinds.Invite) -> Refused | None:
+def check_invite(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: kinds.Invite
+) -> RefusalDetails | None:
     who = asked.participant_id
     if not is_participant_id(who):
-        return Refused(
+        return RefusalDetails(
             Refusal.INVALID_PAYLOAD,
             f"{who[:128]!r} cannot be a participant's id: letters, digits and '._@-', at most 128, not a reserved name",
         )
     if holdings.is_known(state, who):
-        return Refused(Refusal.ALREADY_EXISTS, f"{who!r} belongs to this space already")
+        return RefusalDetails(Refusal.ALREADY_EXISTS, f"{who!r} belongs to this space already")
     if (similar := similar_id(who, holdings.known(state))) is not None:
-        return Refused(
+        return RefusalDetails(
             Refusal.ALREADY_EXISTS,
             f"{who!r} is easily taken for {similar!r}, who belongs to this space already: choose another id",
         )
     if who not in state.kicked and len(state.invited.keys() | state.kicked.keys()) >= _INVITATIONS_MAX:
         # a kick is never refused and never forgotten, or it would let somebody back in: so this is the bound
-        return Refused(
+        return RefusalDetails(
             Refusal.LIMIT_REACHED,
             f"a space holds at most {_INVITATIONS_MAX} participants that were invited or kicked;"
             " invite one that was kicked before",
@@ -51,12 +53,16 @@ def invite(state: SpaceState, entry: Entry, sent: Submission, asked: kinds.Invit
         grants.give(state, entry, sent, who, asked.initial_capabilities)
     holdings.changed(state, who)
     email = None if asked.email is UNSET else asked.email
-    return [Invite(envelope=sent.envelope, participant=who, email=email, connection=sent.connection)]
+    return [IssueInvitation(envelope=sent.envelope, participant=who, email=email, connection=sent.connection)]
 
 
-def check_kick(state: SpaceState, at: datetime, envelope: Envelope, asked: kinds.Kick) -> Refused | None:
+def check_kick(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: kinds.Kick
+) -> RefusalDetails | None:
     if not holdings.is_known(state, asked.participant_id):
-        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.participant_id!r}")
+        return RefusalDetails(
+            Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {asked.participant_id!r}"
+        )
     return None
 
 

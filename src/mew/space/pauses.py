@@ -7,12 +7,12 @@ from msgspec import UNSET
 
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
 from mew.protocol.errors import Refusal
-from mew.protocol.kinds import Kind, Nothing, Pause, Reason
+from mew.protocol.kinds import EmptyPayload, Kind, Pause, ReasonPayload
 
 from . import holdings
-from .decisions import Decision, Refused, WakeAt
+from .decisions import Decision, RefusalDetails, WakeAt
 from .entries import Entry, Submission
-from .state import Paused, SpaceState
+from .state import ActivePause, SpaceState
 
 __all__ = ["check_addressed", "lift_due", "pause", "resume", "shut_down", "silenced"]
 
@@ -31,26 +31,32 @@ _PASS_PAUSE: Final = frozenset(
 _PASS_SHUTDOWN: Final = frozenset({Kind.CHAT_ACKNOWLEDGE, Kind.GRANT_ACK, Kind.STATUS})
 
 
-def silenced(state: SpaceState, at: datetime, who: ParticipantId, kind: str) -> Refused | None:
+def silenced(state: SpaceState, at: datetime, who: ParticipantId, kind: str) -> RefusalDetails | None:
     """Why `who` may not send this kind now, whatever it holds. Stream frames have no kind: ''."""
     if who in state.shut_down and kind not in _PASS_SHUTDOWN:
-        return Refused(Refusal.SHUT_DOWN, f"{who!r} was shut down and may send again once it has rejoined")
+        return RefusalDetails(
+            Refusal.SHUT_DOWN, f"{who!r} was shut down and may send again once it has rejoined"
+        )
     pause = state.paused.get(who)
     if pause is None or kind in _PASS_PAUSE or (pause.until is not None and pause.until <= at):
         return None
     if pause.until is None:
-        return Refused(Refusal.PAUSED, f"{who!r} is paused by {pause.by!r} until somebody resumes it")
+        return RefusalDetails(Refusal.PAUSED, f"{who!r} is paused by {pause.by!r} until somebody resumes it")
     left_s = (pause.until - at).total_seconds()
-    return Refused(Refusal.PAUSED, f"{who!r} is paused by {pause.by!r} for {left_s:.0f} s more", left_s)
+    return RefusalDetails(
+        Refusal.PAUSED, f"{who!r} is paused by {pause.by!r} for {left_s:.0f} s more", left_s
+    )
 
 
 def check_addressed(
-    state: SpaceState, at: datetime, envelope: Envelope, asked: Pause | Nothing
-) -> Refused | None:
+    state: SpaceState, at: datetime, envelope: Envelope, asked: Pause | EmptyPayload
+) -> RefusalDetails | None:
     if not envelope.to:
-        return Refused(Refusal.INVALID_PAYLOAD, f"{envelope.kind} must name in 'to' whom it is for")
+        return RefusalDetails(Refusal.INVALID_PAYLOAD, f"{envelope.kind} must name in 'to' whom it is for")
     if not any(holdings.is_known(state, who) for who in envelope.to):
-        return Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {envelope.to[0][:128]!r}")
+        return RefusalDetails(
+            Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {envelope.to[0][:128]!r}"
+        )
     return None
 
 
@@ -58,14 +64,14 @@ def pause(state: SpaceState, entry: Entry, sent: Submission, asked: Pause) -> li
     until = None
     if asked.timeout_seconds is not UNSET:
         until = entry.at + timedelta(seconds=asked.timeout_seconds)
-    made = Paused(EnvelopeId(sent.envelope.id), sent.who, until)
+    made = ActivePause(EnvelopeId(sent.envelope.id), sent.who, until)
     for who in map(ParticipantId, sent.envelope.to):
         if holdings.is_known(state, who) and not _lasts_longer(state.paused.get(who), until):
             state.paused[who] = made
     return [WakeAt(until)] if until is not None and made in state.paused.values() else []
 
 
-def resume(state: SpaceState, entry: Entry, sent: Submission, asked: Reason) -> list[Decision]:
+def resume(state: SpaceState, entry: Entry, sent: Submission, asked: ReasonPayload) -> list[Decision]:
     """Lift the pauses of those in `to`, or the pauses that `correlation_id` names."""
     for who in map(ParticipantId, sent.envelope.to):
         state.paused.pop(who, None)
@@ -78,7 +84,7 @@ def resume(state: SpaceState, entry: Entry, sent: Submission, asked: Reason) -> 
     return []
 
 
-def shut_down(state: SpaceState, entry: Entry, sent: Submission, asked: Nothing) -> list[Decision]:
+def shut_down(state: SpaceState, entry: Entry, sent: Submission, asked: EmptyPayload) -> list[Decision]:
     for who in map(ParticipantId, sent.envelope.to):
         if holdings.is_known(state, who):
             state.shut_down[who] = EnvelopeId(sent.envelope.id)
@@ -91,7 +97,7 @@ def lift_due(state: SpaceState, at: datetime) -> None:
         del state.paused[who]
 
 
-def _lasts_longer(pause: Paused | None, until: datetime | None) -> bool:
+def _lasts_longer(pause: ActivePause | None, until: datetime | None) -> bool:
     """A second pause may prolong the first; to end it takes the right to resume."""
     if pause is None or until is None:
         return False

@@ -7,7 +7,7 @@ from mew.protocol.errors import CloseCode
 from mew.protocol.kinds import Kind
 
 from . import holdings, streams
-from .decisions import Answer, Decision, Deliver, Disconnect
+from .decisions import Decision, Deliver, Disconnect, Reply
 from .entries import ConnectionId, Entry
 from .state import SpaceState, signed
 
@@ -26,7 +26,7 @@ def join(
     state.connect(connection, who)
     state.members[who] = state.members.get(who, 0) + 1
     greeting = welcome(state, entry, who, resumed=resumed)
-    decisions: list[Decision] = [Answer(who=who, envelope=greeting, connection=connection)]
+    decisions: list[Decision] = [Reply(who=who, envelope=greeting, connection=connection)]
     if first:
         state.shut_down.pop(who, None)
         decisions.append(_presence(state, entry, "join", who))
@@ -67,7 +67,7 @@ def rewelcome(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Decis
     holdings.changed(state, who)
     if who not in state.members:
         return []
-    return [Answer(who=who, envelope=welcome(state, entry, who))]
+    return [Reply(who=who, envelope=welcome(state, entry, who))]
 
 
 def _presence(state: SpaceState, entry: Entry, event: str, who: ParticipantId) -> Deliver:

@@ -17,7 +17,7 @@ from mew.protocol.kinds import Kind
 from mew.protocol.payload import LARGE_BYTES, Payload
 
 from . import grants, holdings, members, pauses, presence, proposals, streams
-from .decisions import Audiences, Decision, Deliver, Refuse, Refused, WakeAt
+from .decisions import Audiences, Decision, Deliver, RefusalDetails, Refuse, WakeAt
 from .entries import (
     Configured,
     ConnectionId,
@@ -33,21 +33,21 @@ from .entries import (
 )
 from .state import GATEWAY_ID_PREFIX, SpaceState, is_gateway_id, signed
 
-__all__ = ["RECENT_IDS", "Judgement", "Rule", "Space"]
+__all__ = ["RECENT_IDS", "Judgement", "KindRule", "Space"]
 
 RECENT_IDS: Final = 65_536
 _FREE_MAX: Final = 16_384
 
 
-class Rule(NamedTuple):
+class KindRule(NamedTuple):
     """A kind the space acts on: its payload, what may refuse it, and what it does once accepted."""
 
     shape: type[Struct]
-    check: Callable[[SpaceState, datetime, Envelope, Any], Refused | None] | None
+    check: Callable[[SpaceState, datetime, Envelope, Any], RefusalDetails | None] | None
     act: Callable[[SpaceState, Entry, Submission, Any], list[Decision]] | None
 
 
-Judgement: TypeAlias = tuple[int, Refused | None]
+Judgement: TypeAlias = tuple[int, RefusalDetails | None]
 """How many envelopes are accepted, from the first on, and why the next one is not.
 
 Without a refusal either all are, or the last that is accepted changes the state: the rest must be judged after it.
@@ -57,20 +57,20 @@ Without a refusal either all are, or the last that is accepted changes the state
 class Space:
     """One space, after the log entries applied so far. The same entries give the same space."""
 
-    RULES: ClassVar[dict[str, Rule]] = {
-        Kind.GRANT: Rule(kinds.Grant, grants.check_grant, grants.grant),
-        Kind.REVOKE: Rule(kinds.Revoke, grants.check_revoke, grants.revoke),
-        Kind.INVITE: Rule(kinds.Invite, members.check_invite, members.invite),
-        Kind.KICK: Rule(kinds.Kick, members.check_kick, members.kick),
-        Kind.PAUSE: Rule(kinds.Pause, pauses.check_addressed, pauses.pause),
-        Kind.RESUME: Rule(kinds.Reason, None, pauses.resume),
-        Kind.SHUTDOWN: Rule(kinds.Nothing, pauses.check_addressed, pauses.shut_down),
-        Kind.MCP_WITHDRAW: Rule(kinds.Nothing, proposals.check_withdraw, None),
-        Kind.STREAM_REQUEST: Rule(kinds.StreamRequest, streams.check_request, streams.request),
-        Kind.STREAM_CLOSE: Rule(kinds.StreamClose, streams.check_close, streams.close),
-        Kind.STREAM_GRANT_WRITE: Rule(kinds.StreamWriter, streams.check_writer, streams.grant_write),
-        Kind.STREAM_REVOKE_WRITE: Rule(kinds.StreamWriter, streams.check_writer, streams.revoke_write),
-        Kind.STREAM_TRANSFER: Rule(kinds.StreamTransfer, streams.check_transfer, streams.transfer),
+    RULES: ClassVar[dict[str, KindRule]] = {
+        Kind.GRANT: KindRule(kinds.Grant, grants.check_grant, grants.grant),
+        Kind.REVOKE: KindRule(kinds.Revoke, grants.check_revoke, grants.revoke),
+        Kind.INVITE: KindRule(kinds.Invite, members.check_invite, members.invite),
+        Kind.KICK: KindRule(kinds.Kick, members.check_kick, members.kick),
+        Kind.PAUSE: KindRule(kinds.Pause, pauses.check_addressed, pauses.pause),
+        Kind.RESUME: KindRule(kinds.ReasonPayload, None, pauses.resume),
+        Kind.SHUTDOWN: KindRule(kinds.EmptyPayload, pauses.check_addressed, pauses.shut_down),
+        Kind.MCP_WITHDRAW: KindRule(kinds.EmptyPayload, proposals.check_withdraw, None),
+        Kind.STREAM_REQUEST: KindRule(kinds.StreamRequest, streams.check_request, streams.request),
+        Kind.STREAM_CLOSE: KindRule(kinds.StreamClose, streams.check_close, streams.close),
+        Kind.STREAM_GRANT_WRITE: KindRule(kinds.StreamWriter, streams.check_writer, streams.grant_write),
+        Kind.STREAM_REVOKE_WRITE: KindRule(kinds.StreamWriter, streams.check_writer, streams.revoke_write),
+        Kind.STREAM_TRANSFER: KindRule(kinds.StreamTransfer, streams.check_transfer, streams.transfer),
     }
 
     __slots__ = ("_free", "path_visits", "state")
@@ -131,16 +131,18 @@ class Space:
 
     def _refusal_of_id(
         self, envelope_id: str, sender: str, accepted: dict[str, str], *, lenient: bool
-    ) -> Refused | None:
+    ) -> RefusalDetails | None:
         """An id belongs to whoever used it first; a lenient sender may use its own again."""
         owner = self.state.recent.get(envelope_id) or accepted.get(envelope_id)
         if owner is not None and not (lenient and owner == sender):
-            return Refused(Refusal.DUPLICATE_ID, f"an envelope {envelope_id!r} was accepted before")
+            return RefusalDetails(Refusal.DUPLICATE_ID, f"an envelope {envelope_id!r} was accepted before")
         if envelope_id.startswith(GATEWAY_ID_PREFIX) and is_gateway_id(envelope_id):
-            return Refused(Refusal.RESERVED_ID, f"an id like {envelope_id[:64]!r} is the gateway's to give")
+            return RefusalDetails(
+                Refusal.RESERVED_ID, f"an id like {envelope_id[:64]!r} is the gateway's to give"
+            )
         return None
 
-    def _refusal_of_kind(self, at: datetime, envelopes: Envelopes, place: int) -> Refused | None:
+    def _refusal_of_kind(self, at: datetime, envelopes: Envelopes, place: int) -> RefusalDetails | None:
         """Decided from the header where that is enough: a large payload is not decoded to be refused."""
         state = self.state
         who, kind, raw = (
@@ -149,7 +151,7 @@ class Space:
             envelopes.raws[place],
         )
         if kind.startswith(kinds.RESERVED_PREFIX):
-            return Refused(Refusal.RESERVED_KIND, f"{kind!r} is the gateway's to send")
+            return RefusalDetails(Refusal.RESERVED_KIND, f"{kind!r} is the gateway's to send")
         work = PathWork()
         try:
             payload = Payload(raw)
@@ -171,7 +173,7 @@ class Space:
             asked = decode_payload(envelope.payload, rule.shape)
             return None if rule.check is None else rule.check(state, at, envelope, asked)
         except (AmbiguousPayload, ProtocolError) as error:
-            return Refused(error.refusal, str(error))
+            return RefusalDetails(error.refusal, str(error))
 
     def _remember_free(self, who: ParticipantId, kind: str) -> None:
         """The kind alone allowed it, so it will allow the next one too."""
@@ -181,12 +183,12 @@ class Space:
         if len(self._free) < _FREE_MAX:  # kinds are the sender's to make up
             self._free.add((who, kind))
 
-    def _violation(self, who: ParticipantId, kind: str, raw: bytes) -> Refused:
+    def _violation(self, who: ParticipantId, kind: str, raw: bytes) -> RefusalDetails:
         if not holdings.is_known(self.state, who):
-            return Refused(Refusal.NOT_A_MEMBER, f"{who!r} does not belong to this space")
+            return RefusalDetails(Refusal.NOT_A_MEMBER, f"{who!r} does not belong to this space")
         lacked = short_form(kind, Payload(raw).header())
         message = f"you lack a capability such as {lacked!r}; see 'your_capabilities'"
-        return Refused(Refusal.CAPABILITY_VIOLATION, message, lacked=lacked)
+        return RefusalDetails(Refusal.CAPABILITY_VIOLATION, message, lacked=lacked)
 
     # Applying: changes, and refuses nothing that was judged against this state.
 
@@ -236,7 +238,7 @@ class Space:
             one, origin = sent.envelopes.part(place, place + 1), sent.origins[place]
             _, refused = self.judge(entry.at, one, sent.lenient)
             if origin is not None and state.connections.get(origin) != one.senders[0]:
-                refused = Refused(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
+                refused = RefusalDetails(Refusal.NOT_A_MEMBER, "this connection is no longer in the space")
             here = Entry(state.seq, entry.at, sent)
             if refused is not None:
                 refuse, *told = self._refuse(here, one, origin, refused)
@@ -260,7 +262,7 @@ class Space:
         return rule.act(self.state, here, submission, decode_payload(envelope.payload, rule.shape))
 
     def _refuse(
-        self, here: Entry, one: Envelopes, origin: ConnectionId | None, refused: Refused
+        self, here: Entry, one: Envelopes, origin: ConnectionId | None, refused: RefusalDetails
     ) -> list[Decision]:
         who, envelope_id, kind = ParticipantId(one.senders[0]), EnvelopeId(one.ids[0]), one.kinds[0]
         told: list[Decision] = [Refuse(who, envelope_id, kind, refused, origin)]
@@ -308,7 +310,9 @@ class Space:
             case _:
                 assert_never(event)
 
-    def route(self, at: datetime, writer: ParticipantId, stream_id: str) -> streams.Route | Refused:
+    def route(
+        self, at: datetime, writer: ParticipantId, stream_id: str
+    ) -> streams.FrameRoute | RefusalDetails:
         """Where a stream frame of `writer` goes now, or why nowhere."""
         return streams.route(self.state, at, writer, stream_id)
 

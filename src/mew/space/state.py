@@ -13,14 +13,14 @@ from mew.protocol.capability import Capability, CapabilitySet
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, EnvelopeId, ParticipantId
 from mew.protocol.json import encode_json
 
-from .entries import ConnectionId, Entry, Reader, Rules, to_json
+from .entries import ConnectionId, Entry, Rules, StoredDecoder, to_json
 
 __all__ = [
     "GATEWAY_ID_PREFIX",
-    "Granted",
+    "ActiveGrant",
+    "ActivePause",
     "Invitation",
     "OpenStream",
-    "Paused",
     "SpaceState",
     "StreamId",
     "is_gateway_id",
@@ -34,7 +34,7 @@ _PIECE_IDS: Final = 4096
 _GATEWAY_ID: Final = re.compile(rf"{GATEWAY_ID_PREFIX}\w+-\d+\.\d+")
 
 
-class Granted(Struct, frozen=True):
+class ActiveGrant(Struct, frozen=True):
     """One grant. `via`: the grants through which `by` held what it gave; empty where it held it of itself."""
 
     id: EnvelopeId
@@ -53,7 +53,7 @@ class Invitation(Struct, frozen=True):
     token_hash: str
 
 
-class Paused(Struct, frozen=True):
+class ActivePause(Struct, frozen=True):
     """`until` None: until somebody resumes."""
 
     envelope_id: EnvelopeId
@@ -100,8 +100,8 @@ class SpaceState:
     dead_tokens: dict[str, ParticipantId] = field(default_factory=dict)
     cuts: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)
     left: dict[ParticipantId, tuple[Capability, ...]] = field(default_factory=dict)  # of its own, after cuts
-    grants: dict[EnvelopeId, Granted] = field(default_factory=dict)
-    paused: dict[ParticipantId, Paused] = field(default_factory=dict)
+    grants: dict[EnvelopeId, ActiveGrant] = field(default_factory=dict)
+    paused: dict[ParticipantId, ActivePause] = field(default_factory=dict)
     shut_down: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
     streams: dict[StreamId, OpenStream] = field(default_factory=dict)
     recent: dict[str, str] = field(default_factory=dict)  # ids and who sent them
@@ -159,7 +159,7 @@ class SpaceState:
 
 
 _KEPT: Final = tuple(one.name for one in fields(SpaceState) if one.compare)
-_states: Final = Reader(SpaceState)
+_states: Final = StoredDecoder(SpaceState)
 
 
 def _pieces(kept: dict[str, Any], ids: tuple[str, ...], senders: tuple[str, ...]) -> Iterator[bytes]:

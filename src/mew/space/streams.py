@@ -10,12 +10,12 @@ from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind, StreamClose, StreamRequest, StreamTransfer, StreamWriter
 
 from . import holdings, pauses
-from .decisions import Decision, Deliver, Refused
+from .decisions import Decision, Deliver, RefusalDetails
 from .entries import Entry, Submission
 from .state import OpenStream, SpaceState, StreamId, signed
 
 __all__ = [
-    "Route",
+    "FrameRoute",
     "check_close",
     "check_request",
     "check_transfer",
@@ -35,20 +35,22 @@ _REQUEST_BYTES_MAX: Final = 8192
 _OURS: Final = frozenset({"stream_id", "owner", "authorized_writers", "created"})
 
 
-class Route(Struct, frozen=True):
+class FrameRoute(Struct, frozen=True):
     """Where a frame goes: to `targets`, or to everyone; never back to its writer."""
 
     targets: tuple[ParticipantId, ...] | None
 
 
-def route(state: SpaceState, at: datetime, writer: ParticipantId, stream_id: str) -> Route | Refused:
+def route(
+    state: SpaceState, at: datetime, writer: ParticipantId, stream_id: str
+) -> FrameRoute | RefusalDetails:
     stream = state.streams.get(StreamId(stream_id))
     if stream is None:
         return _unknown(stream_id)
     if writer not in stream.writers:
         message = f"{writer!r} may not write to stream {stream_id!r}"
-        return Refused(Refusal.UNAUTHORIZED_STREAM_WRITE, message, stream_id=stream_id)
-    return pauses.silenced(state, at, writer, "") or Route(stream.targets)
+        return RefusalDetails(Refusal.UNAUTHORIZED_STREAM_WRITE, message, stream_id=stream_id)
+    return pauses.silenced(state, at, writer, "") or FrameRoute(stream.targets)
 
 
 def shown_to(state: SpaceState, who: ParticipantId) -> list[dict[str, Any]]:
@@ -62,16 +64,16 @@ def shown_to(state: SpaceState, who: ParticipantId) -> list[dict[str, Any]]:
 
 def check_request(
     state: SpaceState, at: datetime, envelope: Envelope, asked: StreamRequest
-) -> Refused | None:
+) -> RefusalDetails | None:
     if len(state.streams) >= state.rules.streams_max:
-        return Refused(
+        return RefusalDetails(
             Refusal.LIMIT_REACHED, f"this space has {state.rules.streams_max} streams open, its limit"
         )
     refused = _check_owned_max(state, ParticipantId(envelope.sender))
     if refused is not None:
         return refused
     if len(bytes(envelope.payload)) > _REQUEST_BYTES_MAX:  # every welcome shows all of every stream
-        return Refused(
+        return RefusalDetails(
             Refusal.TOO_LARGE, f"the payload of a stream/request may have {_REQUEST_BYTES_MAX} bytes"
         )
     return None
@@ -103,7 +105,9 @@ def request(state: SpaceState, entry: Entry, sent: Submission, asked: StreamRequ
     return [Deliver.one(opened, _audience(state, sent.who))]
 
 
-def check_close(state: SpaceState, at: datetime, envelope: Envelope, asked: StreamClose) -> Refused | None:
+def check_close(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: StreamClose
+) -> RefusalDetails | None:
     stream = _named(state, envelope, asked)
     if stream is None:
         # A participant may announce a stream of its own with a `stream/open`, which opens nothing here.
@@ -143,7 +147,9 @@ def forget_writer(state: SpaceState, who: ParticipantId) -> None:
             state.streams[stream.id] = _with(stream, writers=_less(stream.writers, who))
 
 
-def check_writer(state: SpaceState, at: datetime, envelope: Envelope, asked: StreamWriter) -> Refused | None:
+def check_writer(
+    state: SpaceState, at: datetime, envelope: Envelope, asked: StreamWriter
+) -> RefusalDetails | None:
     return _check_owned(state, envelope, asked.stream_id, asked.participant_id)
 
 
@@ -161,10 +167,10 @@ def revoke_write(state: SpaceState, entry: Entry, sent: Submission, asked: Strea
 
 def check_transfer(
     state: SpaceState, at: datetime, envelope: Envelope, asked: StreamTransfer
-) -> Refused | None:
+) -> RefusalDetails | None:
     refused = _check_owned(state, envelope, asked.stream_id, asked.new_owner)
     if refused is None and asked.new_owner not in state.members:
-        refused = Refused(Refusal.UNKNOWN_PARTICIPANT, f"{asked.new_owner!r} is not connected")
+        refused = RefusalDetails(Refusal.UNKNOWN_PARTICIPANT, f"{asked.new_owner!r} is not connected")
     if refused is None and asked.new_owner != envelope.sender:
         refused = _check_owned_max(state, ParticipantId(asked.new_owner))
     return refused
@@ -222,20 +228,20 @@ def _audience(state: SpaceState, *named: ParticipantId) -> tuple[ParticipantId, 
     return named if state.rules.delivery == "addressed" else None
 
 
-def _check_owned(state: SpaceState, envelope: Envelope, stream_id: str, other: str) -> Refused | None:
+def _check_owned(state: SpaceState, envelope: Envelope, stream_id: str, other: str) -> RefusalDetails | None:
     stream = state.streams.get(StreamId(stream_id))
     if stream is None:
         return _unknown(stream_id)
     refused = _unless_owner(stream, envelope)
     if refused is None and not holdings.is_known(state, other):
-        refused = Refused(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {other!r}")
+        refused = RefusalDetails(Refusal.UNKNOWN_PARTICIPANT, f"there is no participant {other!r}")
     return refused
 
 
-def _unless_owner(stream: OpenStream, envelope: Envelope) -> Refused | None:
+def _unless_owner(stream: OpenStream, envelope: Envelope) -> RefusalDetails | None:
     if stream.owner == envelope.sender:
         return None
-    return Refused(
+    return RefusalDetails(
         Refusal.NOT_STREAM_OWNER, f"stream {stream.id!r} is {stream.owner!r}'s, not {envelope.sender!r}'s"
     )
 
@@ -249,8 +255,8 @@ def _named(state: SpaceState, envelope: Envelope, asked: StreamClose) -> OpenStr
     return None
 
 
-def _unknown(stream_id: str) -> Refused:
-    return Refused(Refusal.UNKNOWN_STREAM, f"there is no open stream {stream_id[:128]!r}")
+def _unknown(stream_id: str) -> RefusalDetails:
+    return RefusalDetails(Refusal.UNKNOWN_STREAM, f"there is no open stream {stream_id[:128]!r}")
 
 
 def _targets(state: SpaceState, sent: Submission, asked: StreamRequest) -> tuple[ParticipantId, ...] | None:
@@ -273,11 +279,13 @@ def _concerned(stream: OpenStream) -> tuple[ParticipantId, ...]:
     return tuple(dict.fromkeys((stream.owner, *stream.writers, *(stream.targets or ()))))
 
 
-def _check_owned_max(state: SpaceState, owner: ParticipantId) -> Refused | None:
+def _check_owned_max(state: SpaceState, owner: ParticipantId) -> RefusalDetails | None:
     own = sum(stream.owner == owner for stream in state.streams.values())
     if own < state.rules.streams_each_max:
         return None
-    return Refused(Refusal.LIMIT_REACHED, f"{owner!r} has {own} streams open, the limit of a participant")
+    return RefusalDetails(
+        Refusal.LIMIT_REACHED, f"{owner!r} has {own} streams open, the limit of a participant"
+    )
 
 
 def _added(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[ParticipantId, ...]:

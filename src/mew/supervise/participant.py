@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from mew.gateway.config.settings import Config, ParticipantConfig
-from mew.gateway.config.value import ConfigError, Node
+from mew.gateway.config.value import ConfigError, ConfigValue
 from mew.journal.files.folder import file_name
 
 from .program import GATEWAY, MARK, Program, Restart
@@ -122,7 +122,7 @@ class Reader:
         node = self._launch.get("depends_on")
         if node is None:
             return ()
-        names = (node.string(),) if isinstance(node.value, str) else node.list_of(Node.string)
+        names = (node.string(),) if isinstance(node.value, str) else node.list_of(ConfigValue.string)
         return tuple(self._prefix + name for name in names)
 
     def cannot_wait_for(self, missing: Collection[str]) -> ConfigError:
@@ -185,7 +185,7 @@ class Reader:
         return known if file is None else known | {"TOKEN_FILE": str(file)}
 
     @cached_property
-    def _server(self) -> Mapping[str, Node] | None:
+    def _server(self) -> Mapping[str, ConfigValue] | None:
         """What is bridged: `mcp_server`, or the command of one whose `type` says that it is a server."""
         launch = self._launch
         written = launch.get("mcp_server")
@@ -220,7 +220,7 @@ class Reader:
             return self._their_bridge(launch["args"], arguments[2:])
         return (*self._given.mew, *arguments)
 
-    def _their_bridge(self, node: Node, options: Sequence[str]) -> tuple[str, ...]:
+    def _their_bridge(self, node: ConfigValue, options: Sequence[str]) -> tuple[str, ...]:
         """Our bridge to the server that the TypeScript implementation's would have bridged."""
         given = dict(zip(options[::2], options[1::2], strict=False))
         command = given.get("--mcp-command")
@@ -240,10 +240,10 @@ class Reader:
             server = (*known, *arguments[2:])
         return (*self._given.mew, "bridge", "--env", MARK, "--", *server)
 
-    def _not_started(self, node: Node, why: str) -> NotStarted:
+    def _not_started(self, node: ConfigValue, why: str) -> NotStarted:
         return NotStarted(f"{node.error(why)}; {self._id} is not started")
 
-    def _bridge(self, server: Mapping[str, Node]) -> tuple[str, ...]:
+    def _bridge(self, server: Mapping[str, ConfigValue]) -> tuple[str, ...]:
         """Variables are passed on by name, so that no list of processes shows their values."""
         argv = [*self._given.mew, "bridge"]
         for name in (*self._variables(server), MARK) if "command" in server else ():
@@ -271,7 +271,7 @@ class Reader:
         node = None if bridge is None else bridge.entries().get("reconnect")
         return True if node is None else node.boolean()
 
-    def _environment(self, server: Mapping[str, Node] | None) -> dict[str, str]:
+    def _environment(self, server: Mapping[str, ConfigValue] | None) -> dict[str, str]:
         own = {"MEW_GATEWAY": self._given.url, "MEW_SPACE": self._space, "MEW_AS": self._id}
         if self._token.file is None:
             own["MEW_TOKEN"] = self._token.text
@@ -281,14 +281,14 @@ class Reader:
             return own | self._variables(self._launch)
         return self._in_headers(server) | self._variables(server) | own
 
-    def _in_headers(self, server: Mapping[str, Node]) -> dict[str, str]:
+    def _in_headers(self, server: Mapping[str, ConfigValue]) -> dict[str, str]:
         """The variables that the bridge fills in itself, so that no list of processes shows their values."""
         nodes = server["headers"].entries().values() if "headers" in server else ()
         return {
             name: self._variable(node, name) for node in nodes for name in _VARIABLE.findall(node.string())
         }
 
-    def _variables(self, fields: Mapping[str, Node]) -> dict[str, str]:
+    def _variables(self, fields: Mapping[str, ConfigValue]) -> dict[str, str]:
         """What `env` says: of the participant, and of the server that it bridges."""
         found: dict[str, str] = {}
         for written in (self._launch.get("env"), fields.get("env")):
@@ -296,7 +296,7 @@ class Reader:
                 found[name] = "" if node.value is None else self._text(node)
         return found
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: ConfigValue) -> str:
         """A text, a number or a truth value as a text, with the values of the variables in it."""
         match node.value:
             case bool(value):
@@ -305,7 +305,7 @@ class Reader:
                 return str(value)
         return _VARIABLE.sub(lambda match: self._variable(node, match[1]), node.prose())
 
-    def _variable(self, node: Node, name: str) -> str:
+    def _variable(self, node: ConfigValue, name: str) -> str:
         if name in _OURS and self._server is not None:
             raise node.error(f"'${{{name}}}': a server behind a bridge is given no token of the space")
         if name in self._known:
@@ -315,7 +315,7 @@ class Reader:
             raise self._not_started(node, f"'${{{name}}}' is not set in the environment, nor in .mew/env")
         return value
 
-    def _folder(self, node: Node | None) -> Path:
+    def _folder(self, node: ConfigValue | None) -> Path:
         """Relative to the folder that the file is about: that is the one above, for a file in `.mew`."""
         base = self._config.file.parent
         if base == self._config.state_dir:
@@ -332,7 +332,7 @@ class Reader:
         return policy
 
 
-def _as_written(fields: Mapping[str, Node]) -> str:
+def _as_written(fields: Mapping[str, ConfigValue]) -> str:
     """For people; variables stay variables, as their values may be secrets."""
     if "url" in fields:
         return _USER.sub("//", str(fields["url"].plain()).partition("?")[0])

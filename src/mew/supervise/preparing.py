@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.gateway.auth.tokens import load_tokens, token_path, token_variable
 from mew.gateway.config.loader import Config, ConfigError
 from mew.gateway.config.settings import ParticipantConfig
@@ -109,7 +109,7 @@ def _free_port(config: Config, wanted: int) -> int:
     Raises:
         ConfigError: somebody has it.
     """
-    running = whereabouts(config.file)
+    running = read_address(config.file)
     if running is not None:
         raise ConfigError(
             f"a gateway for {config.file} runs already, at {running}; 'mew down' ends what 'mew up' began"

@@ -8,20 +8,20 @@ from tests.audit.conversation import conversation, shown_by
 from tests.audit.kept import drop_until, keep, opened, put_records, records_in, save_snapshot
 from tests.space.table import START
 
-from mew.audit.playback.recording import of_journal
-from mew.audit.playback.timeline import Part, Played, shown_in
+from mew.audit.playback.recording import recording_from_journal
+from mew.audit.playback.timeline import PlaybackCursor, PlaybackRange, recorded_envelopes
 from mew.journal.files.database import Damaged
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 from mew.space import Space
 
 
-def shown(folder: Path, part: Part) -> list[bytes]:
+def shown(folder: Path, part: PlaybackRange) -> list[bytes]:
     with opened(folder) as (journal, _):
-        recording = of_journal(journal, part)
-        played = Played(recording.records, part)
+        recording = recording_from_journal(journal, part)
+        played = PlaybackCursor(recording.records, part)
         for _ in played.past():
             pass
-        return [one.raw for record in played.rest() for one in shown_in(record) if part.fits(one)]
+        return [one.raw for record in played.rest() for one in recorded_envelopes(record) if part.fits(one)]
 
 
 @pytest.fixture
@@ -34,30 +34,30 @@ def test_a_recording_begins_with_the_last_state_before_what_is_wanted(folder: Pa
     for entry in conversation().entries[:10]:
         space.apply(entry)
     (row,) = (row for row in records_in(folder) if row.last == 10)
-    save_snapshot(folder, Link(10, row.hash), space.state.snapshot())
+    save_snapshot(folder, ChainLink(10, row.hash), space.state.snapshot())
     with opened(folder) as (journal, _):
-        assert of_journal(journal, Part(first=15)).after == 10
-        assert of_journal(journal, Part(since=START + timedelta(hours=2))).after == 10
-        assert of_journal(journal, Part(first=5)).after == 0
-    assert shown(folder, Part(first=15)) == shown_by(conversation(), after=14)
+        assert recording_from_journal(journal, PlaybackRange(first=15)).after == 10
+        assert recording_from_journal(journal, PlaybackRange(since=START + timedelta(hours=2))).after == 10
+        assert recording_from_journal(journal, PlaybackRange(first=5)).after == 0
+    assert shown(folder, PlaybackRange(first=15)) == shown_by(conversation(), after=14)
 
 
 @pytest.mark.parametrize("seconds", [-1, 0, 3, 11.5, 70, 5_000, 20_000])
 def test_a_moment_is_found_by_halves(folder: Path, seconds: float) -> None:
     since, table = START + timedelta(seconds=seconds), conversation()
     before = max((entry.last for entry in table.entries if entry.at < since), default=0)
-    assert shown(folder, Part(since=since)) == shown_by(table, after=before)
+    assert shown(folder, PlaybackRange(since=since)) == shown_by(table, after=before)
 
 
 def test_without_its_beginning_what_is_left_is_shown_with_what_the_gateway_said(folder: Path) -> None:
     drop_until(folder, 9)
     with opened(folder) as (journal, _):
-        recording = of_journal(journal, Part())
+        recording = recording_from_journal(journal, PlaybackRange())
         assert (recording.after, recording.state) == (9, None)
-    assert shown(folder, Part()) == shown_by(conversation(), after=9)
+    assert shown(folder, PlaybackRange()) == shown_by(conversation(), after=9)
 
 
 def test_an_entry_that_is_missing_is_named(folder: Path) -> None:
     put_records(folder, [row for row in records_in(folder) if row.last != 8])
     with opened(folder) as (journal, _), pytest.raises(Damaged, match="entry 8 is missing"):
-        list(of_journal(journal, Part()).records)
+        list(recording_from_journal(journal, PlaybackRange()).records)

@@ -9,14 +9,14 @@ from tests.audit.kept import chat, record_of
 from tests.space.table import START, Table
 
 from mew.audit.playback.timeline import (
-    Pace,
-    Part,
-    Played,
-    Shown,
-    in_words,
-    read_seconds,
-    read_speed,
-    shown_in,
+    PlaybackCursor,
+    PlaybackRange,
+    PlaybackSpeed,
+    RecordedEnvelope,
+    duration_in_words,
+    parse_seconds,
+    parse_speed,
+    recorded_envelopes,
 )
 from mew.journal.record import Record
 from mew.protocol.capability import Capability
@@ -28,8 +28,8 @@ def records(table: Table) -> list[Record]:
     return [record_of(entry, decided) for entry, decided in zip(table.entries, table.decided, strict=True)]
 
 
-def shown(table: Table) -> list[Shown]:
-    return [one for record in records(table) for one in shown_in(record)]
+def shown(table: Table) -> list[RecordedEnvelope]:
+    return [one for record in records(table) for one in recorded_envelopes(record)]
 
 
 # What was shown.
@@ -60,44 +60,44 @@ def test_what_was_refused_at_its_place_was_not_shown_and_keeps_its_number() -> N
 # Which of it.
 
 
-def played(part: Part) -> tuple[list[int], list[int]]:
-    recording = Played(records(conversation()), part)
+def played(part: PlaybackRange) -> tuple[list[int], list[int]]:
+    recording = PlaybackCursor(records(conversation()), part)
     return [record.entry.seq for record in recording.past()], [
         record.entry.seq for record in recording.rest()
     ]
 
 
 def test_all_of_a_recording_is_played_where_nothing_is_said() -> None:
-    assert played(Part()) == ([], [entry.seq for entry in conversation().entries])
+    assert played(PlaybackRange()) == ([], [entry.seq for entry in conversation().entries])
 
 
 def test_a_range_of_entries_begins_and_ends_with_those_named() -> None:
-    assert played(Part(first=4, last=6)) == ([1, 2, 3], [4, 5, 6])
+    assert played(PlaybackRange(first=4, last=6)) == ([1, 2, 3], [4, 5, 6])
 
 
 def test_a_range_within_a_batch_shows_no_more_of_it() -> None:
-    part = Part(first=19, last=20)
+    part = PlaybackRange(first=19, last=20)
     assert played(part) == (list(range(1, 18)), [18])
     assert [one.envelope.id for one in shown(conversation()) if part.fits(one)] == ["batch-2", "batch-3"]
 
 
 def test_a_range_of_time_ends_before_its_end() -> None:
     since, until = START + timedelta(seconds=2), START + timedelta(seconds=5)
-    assert played(Part(since=since, until=until)) == ([1, 2, 3, 4, 5], [6, 7, 8])
+    assert played(PlaybackRange(since=since, until=until)) == ([1, 2, 3, 4, 5], [6, 7, 8])
 
 
 def test_what_begins_after_the_end_is_nothing() -> None:
-    assert played(Part(first=1000))[1] == []
+    assert played(PlaybackRange(first=1000))[1] == []
 
 
 def test_a_kind_may_be_a_glob() -> None:
-    part = Part(kind=Capability.parse({"kind": "reasoning/*"}))
+    part = PlaybackRange(kind=Capability.parse({"kind": "reasoning/*"}))
     found = [one for one in shown(conversation()) if part.fits(one)]
     assert [one.envelope.id for one in found] == ["think-1", "think-2"]
 
 
 def test_of_a_participant_is_what_it_sent() -> None:
-    part = Part(participant="files")
+    part = PlaybackRange(participant="files")
     found = [one for one in shown(conversation()) if part.fits(one)]
     assert [one.envelope.id for one in found] == ["response-2"]
 
@@ -106,48 +106,48 @@ def test_of_a_participant_is_what_it_sent() -> None:
 
 
 def test_a_wait_is_as_long_as_it_was_over_the_speed() -> None:
-    assert Pace(1.0).wait_s(timedelta(seconds=2)) == 2
-    assert Pace(10.0).wait_s(timedelta(seconds=2)) == 0.2
-    assert Pace(0.5).wait_s(timedelta(seconds=1)) == 2
-    assert Pace(inf).wait_s(timedelta(hours=2)) == 0
+    assert PlaybackSpeed(1.0).wait_s(timedelta(seconds=2)) == 2
+    assert PlaybackSpeed(10.0).wait_s(timedelta(seconds=2)) == 0.2
+    assert PlaybackSpeed(0.5).wait_s(timedelta(seconds=1)) == 2
+    assert PlaybackSpeed(inf).wait_s(timedelta(hours=2)) == 0
 
 
 def test_a_long_wait_is_shortened_and_said() -> None:
-    pace = Pace(10.0, idle_max_s=2.0)
+    pace = PlaybackSpeed(10.0, idle_max_s=2.0)
     assert pace.wait_s(timedelta(hours=3)) == 2
     assert pace.is_shortened(timedelta(hours=3))
     assert not pace.is_shortened(timedelta(seconds=20))
 
 
 def test_where_nothing_is_waited_for_only_what_took_a_minute_is_said() -> None:
-    assert not Pace(inf).is_shortened(timedelta(seconds=59))
-    assert Pace(inf).is_shortened(timedelta(seconds=60))
+    assert not PlaybackSpeed(inf).is_shortened(timedelta(seconds=59))
+    assert PlaybackSpeed(inf).is_shortened(timedelta(seconds=60))
 
 
 def test_a_clock_that_was_set_back_is_not_waited_for() -> None:
-    assert Pace().wait_s(timedelta(seconds=-5)) == 0
-    assert not Pace().is_shortened(timedelta(hours=-5))
+    assert PlaybackSpeed().wait_s(timedelta(seconds=-5)) == 0
+    assert not PlaybackSpeed().is_shortened(timedelta(hours=-5))
 
 
 def test_the_speed_changes_within_bounds() -> None:
-    assert str(Pace(1.0).times(2)) == "2x"
-    assert str(Pace(1.0).times(0.5)) == "0.5x"
-    assert Pace(inf).times(2) == Pace(inf)
-    assert Pace(inf).times(0.5).speed < inf
-    assert Pace(0.01).times(0.5).speed == 0.01
+    assert str(PlaybackSpeed(1.0).times(2)) == "2x"
+    assert str(PlaybackSpeed(1.0).times(0.5)) == "0.5x"
+    assert PlaybackSpeed(inf).times(2) == PlaybackSpeed(inf)
+    assert PlaybackSpeed(inf).times(0.5).speed < inf
+    assert PlaybackSpeed(0.01).times(0.5).speed == 0.01
 
 
 @pytest.mark.parametrize(
     ("text", "speed"), [("1x", 1.0), ("10x", 10.0), ("0.5x", 0.5), ("10", 10.0), ("max", inf)]
 )
 def test_a_speed_is_read(text: str, speed: float) -> None:
-    assert read_speed(text) == speed
+    assert parse_speed(text) == speed
 
 
 @pytest.mark.parametrize("text", ["", "fast", "0x", "-1x", "10y", "nan", "1e3x", "9999999x"])
 def test_what_is_no_speed_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="write 1x, 10x"):
-        read_speed(text)
+        parse_speed(text)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +155,13 @@ def test_what_is_no_speed_is_told(text: str) -> None:
     [("2s", 2.0), ("500ms", 0.5), ("1min", 60.0), ("1 h", 3600.0), ("0", 0.0), ("off", inf)],
 )
 def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
-    assert read_seconds(text) == seconds
+    assert parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "long", "-1s", "2 weeks"])
 def test_what_is_no_length_of_time_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="write 2s"):
-        read_seconds(text)
+        parse_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_what_is_no_length_of_time_is_told(text: str) -> None:
     ],
 )
 def test_a_length_of_time_is_said_in_its_two_largest_units(seconds: float, words: str) -> None:
-    assert in_words(timedelta(seconds=seconds)) == words
+    assert duration_in_words(timedelta(seconds=seconds)) == words

@@ -27,12 +27,12 @@ from tests.audit.kept import (
 )
 
 from mew.audit.proof.checkpoints import FILE as CHECKPOINTS
-from mew.audit.proof.checkpoints import Signer, append
-from mew.audit.proof.verification_result import Point, Verdict
+from mew.audit.proof.checkpoints import Signer, append_checkpoint
+from mew.audit.proof.verification_result import EntryTime, VerificationResult
 from mew.audit.proof.verify import verify_journal
 from mew.journal.files.database import FILE
 from mew.journal.files.folder import space_folder
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 from mew.protocol.envelopes import Envelopes
 from mew.space import Entry, Sent
 
@@ -45,17 +45,17 @@ def folder(tmp_path: Path) -> Path:
     return keep(tmp_path)
 
 
-def verified(folder: Path, *keys: Ed25519PublicKey) -> Verdict:
+def verified(folder: Path, *keys: Ed25519PublicKey) -> VerificationResult:
     return verify_journal(folder, SPACE, keys)
 
 
-def point(seq: int) -> Point:
-    return Point(seq, at(seq))
+def point(seq: int) -> EntryTime:
+    return EntryTime(seq, at(seq))
 
 
-def link(folder: Path, seq: int) -> Link:
+def link(folder: Path, seq: int) -> ChainLink:
     (row,) = (row for row in records_in(folder) if row.last == seq)
-    return Link(row.last, row.hash)
+    return ChainLink(row.last, row.hash)
 
 
 def cut_off(folder: Path, seq: int) -> None:
@@ -87,7 +87,7 @@ def test_a_snapshot_tells_that_the_chain_was_made_anew(folder: Path) -> None:
 
 
 def test_a_snapshot_that_is_not_whole_says_nothing(folder: Path) -> None:
-    file = save_snapshot(folder, Link(8, bytes(32)))
+    file = save_snapshot(folder, ChainLink(8, bytes(32)))
     file.write_bytes(file.read_bytes()[:-1])
     assert verified(folder).is_sound
 
@@ -157,7 +157,7 @@ def test_checkpoints_that_fit_are_counted(folder: Path) -> None:
     assert (unchecked.fit, unchecked.checked) == (2, False)
     checked = verified(folder, OTHER.public_key(), PUBLIC).checkpoints
     assert (checked.fit, checked.checked, len(checked.keys)) == (2, True, 1)
-    assert checked.last == Point(8, AT + timedelta(minutes=8))
+    assert checked.last == EntryTime(8, AT + timedelta(minutes=8))
 
 
 def test_with_a_key_something_must_be_signed(folder: Path) -> None:
@@ -210,6 +210,6 @@ def test_a_line_that_was_cut_off_is_told_and_one_that_was_changed_is_a_fault(fol
 
 def test_many_wrong_checkpoints_are_counted_not_listed(folder: Path) -> None:
     for _ in range(25):
-        append(space_folder(folder, SPACE), Signer(OTHER).sign(SPACE, link(folder, 8), AT))
+        append_checkpoint(space_folder(folder, SPACE), Signer(OTHER).sign(SPACE, link(folder, 8), AT))
     wrong = verified(folder, PUBLIC).checkpoints.wrong
     assert (len(wrong), wrong[-1]) == (11, "and so on, 25 in all")

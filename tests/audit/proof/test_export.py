@@ -34,14 +34,14 @@ from tests.space.table import Table, capabilities
 
 from mew.audit.proof.checkpoints import FILE as CHECKPOINTS
 from mew.audit.proof.checkpoints import Signer
-from mew.audit.proof.export import Wanted, as_csv, as_json_lines, select
+from mew.audit.proof.export import ExportRange, as_csv, as_json_lines, select
 from mew.audit.proof.export_check import read_export, verify_export
-from mew.audit.proof.verification_result import Point, Verdict
+from mew.audit.proof.verification_result import EntryTime, VerificationResult
 from mew.audit.record.facts import REFUSED_LATE
 from mew.journal.files.database import Damaged
 from mew.journal.files.folder import space_folder
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.envelopes import Envelopes
 from mew.space import Entry, Rules, Sent
@@ -60,10 +60,10 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     """A header, entries 3 to 9 with checkpoints after 2, 4 and 9, and the end. 6 to 8 are one record."""
     folder = keep(tmp_path_factory.mktemp("exported"))
     sign(folder, 1, 2, 4, 9, 10)
-    return export(folder, Wanted(first=3, last=9))
+    return export(folder, ExportRange(first=3, last=9))
 
 
-def verified(*parts: bytes, keys: bool = False) -> Verdict:
+def verified(*parts: bytes, keys: bool = False) -> VerificationResult:
     return verify_export(io.BytesIO(b"".join(parts)), [PUBLIC] if keys else [])
 
 
@@ -71,8 +71,8 @@ def values(lines: list[bytes]) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
-def point(seq: int) -> Point:
-    return Point(seq, at(seq))
+def point(seq: int) -> EntryTime:
+    return EntryTime(seq, at(seq))
 
 
 def alone(raw: bytes) -> list[Entry]:
@@ -128,7 +128,7 @@ def test_what_was_refused_at_its_place_in_the_order_is_marked(tmp_path: Path) ->
 
 
 def test_the_first_line_says_what_it_follows_and_the_last_where_it_ends(folder: Path) -> None:
-    first, *_, last = values(export(folder, Wanted(first=3, last=9)))
+    first, *_, last = values(export(folder, ExportRange(first=3, last=9)))
     assert (first["mew_export"], first["space"], first["after"]["seq"]) == (2, SPACE, 2)
     assert (first["made_at"], first["mew"]) == ("2026-01-01T12:30:00.000000Z", "0.1")
     assert (last["until"]["seq"], last["entries"]) == (9, 7)
@@ -180,23 +180,23 @@ def test_nothing_in_a_line_reaches_a_terminal_as_a_control(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("wanted", "numbers"),
     [
-        (Wanted(), range(1, COUNT + 1)),
-        (Wanted(first=5), range(5, COUNT + 1)),
-        (Wanted(last=5), range(1, 6)),
-        (Wanted(last=1_000), range(1, COUNT + 1)),
-        (Wanted(since=AT + timedelta(seconds=4)), range(4, COUNT + 1)),
-        (Wanted(until=AT + timedelta(seconds=4)), range(1, 4)),
+        (ExportRange(), range(1, COUNT + 1)),
+        (ExportRange(first=5), range(5, COUNT + 1)),
+        (ExportRange(last=5), range(1, 6)),
+        (ExportRange(last=1_000), range(1, COUNT + 1)),
+        (ExportRange(since=AT + timedelta(seconds=4)), range(4, COUNT + 1)),
+        (ExportRange(until=AT + timedelta(seconds=4)), range(1, 4)),
         (
-            Wanted(first=2, last=9, since=AT + timedelta(seconds=3.5), until=AT + timedelta(seconds=9)),
+            ExportRange(first=2, last=9, since=AT + timedelta(seconds=3.5), until=AT + timedelta(seconds=9)),
             range(4, 9),
         ),
         # A record proves itself as a whole.
-        (Wanted(first=7), range(6, COUNT + 1)),
-        (Wanted(first=7, last=7), range(6, 9)),
+        (ExportRange(first=7), range(6, COUNT + 1)),
+        (ExportRange(first=7, last=7), range(6, 9)),
     ],
 )
 def test_a_range_is_what_was_asked_for_and_proves_itself(
-    folder: Path, wanted: Wanted, numbers: range
+    folder: Path, wanted: ExportRange, numbers: range
 ) -> None:
     whole = export(folder, wanted)
     assert sorted({line["seq"] for line in values(whole)[1:-1]}) == list(numbers)
@@ -209,13 +209,13 @@ def test_a_range_is_what_was_asked_for_and_proves_itself(
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (Wanted(first=13), "there are no entries from 13 to 12: it has those from 1 to 12"),
-        (Wanted(first=5, last=4), "no entries from 5 to 4"),
-        (Wanted(since=AT + timedelta(days=1)), "no entries of that time"),
-        (Wanted(until=AT), "no entries of that time"),
+        (ExportRange(first=13), "there are no entries from 13 to 12: it has those from 1 to 12"),
+        (ExportRange(first=5, last=4), "no entries from 5 to 4"),
+        (ExportRange(since=AT + timedelta(days=1)), "no entries of that time"),
+        (ExportRange(until=AT), "no entries of that time"),
     ],
 )
-def test_a_range_without_entries_is_refused(folder: Path, wanted: Wanted, why: str) -> None:
+def test_a_range_without_entries_is_refused(folder: Path, wanted: ExportRange, why: str) -> None:
     with pytest.raises(JournalUnavailable, match=why):
         export(folder, wanted)
 
@@ -223,7 +223,7 @@ def test_a_range_without_entries_is_refused(folder: Path, wanted: Wanted, why: s
 def test_what_is_no_longer_kept_is_not_exported(folder: Path) -> None:
     drop_until(folder, 5)
     with pytest.raises(JournalUnavailable, match="it has those from 6 to 12"):
-        export(folder, Wanted(first=5))
+        export(folder, ExportRange(first=5))
     assert verified(*export(folder)).first == point(6)
 
 
@@ -232,7 +232,7 @@ def test_a_journal_that_is_not_sound_is_exported_up_to_there_and_no_further(fold
     put_records(folder, [row._replace(body=row.body.replace(b"space/kick", b"space/pick")) for row in rows])
     with pytest.raises(Damaged, match="entry 9 is not what was written; 'mew audit verify' says"):
         export(folder)
-    assert verified(*export(folder, Wanted(last=8))).is_sound
+    assert verified(*export(folder, ExportRange(last=8))).is_sound
 
 
 def test_a_journal_that_a_checkpoint_contradicts_is_not_exported(folder: Path) -> None:
@@ -243,9 +243,9 @@ def test_a_journal_that_a_checkpoint_contradicts_is_not_exported(folder: Path) -
 
 
 def test_so_it_is_with_one_of_a_place_within_a_record(folder: Path) -> None:
-    wrong = Signer(KEY).sign(SPACE, Link(7, bytes(32)), AT)
+    wrong = Signer(KEY).sign(SPACE, ChainLink(7, bytes(32)), AT)
     with opened(folder) as (journal, _):
-        lines = as_json_lines(select(journal, Wanted()), [wrong], AT, "0.1")
+        lines = as_json_lines(select(journal, ExportRange()), [wrong], AT, "0.1")
         with pytest.raises(Damaged, match="says that a record ended with entry 7"):
             list(lines)
 
@@ -257,7 +257,7 @@ def test_an_export_proves_itself_with_its_checkpoints(lines: list[bytes]) -> Non
     verdict = verified(*lines, keys=True)
     assert verdict.is_sound
     assert (verdict.entries, verdict.checkpoints.fit, verdict.checkpoints.checked) == (7, 3, True)
-    assert verdict.checkpoints.last == Point(9, AT + timedelta(minutes=9))
+    assert verdict.checkpoints.last == EntryTime(9, AT + timedelta(minutes=9))
 
 
 @settings(max_examples=400, deadline=None)
@@ -443,13 +443,13 @@ def test_its_entries_can_be_read_again(lines: list[bytes]) -> None:
 # As a table.
 
 
-def table_of(folder: Path, wanted: Wanted | None = None) -> bytes:
+def table_of(folder: Path, wanted: ExportRange | None = None) -> bytes:
     with opened(folder) as (journal, _):
-        return b"".join(as_csv(select(journal, wanted or Wanted())))
+        return b"".join(as_csv(select(journal, wanted or ExportRange())))
 
 
 def test_a_table_has_a_row_for_each_envelope_and_each_other_event(folder: Path) -> None:
-    written = table_of(folder, Wanted(first=4, last=9))
+    written = table_of(folder, ExportRange(first=4, last=9))
     assert written.count(b"\r\n") == written.count(b"\n") == 9
     rows = list(csv.DictReader(io.StringIO(written.decode())))
     assert [(row["seq"], row["n"], row["type"]) for row in rows] == [

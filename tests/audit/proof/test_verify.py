@@ -23,13 +23,13 @@ from tests.audit.kept import (
     records_in,
 )
 
-from mew.audit.proof.verification_result import Point
+from mew.audit.proof.verification_result import EntryTime
 from mew.audit.proof.verify import verify_journal
 from mew.journal.files.database import FILE, Database, Durability
 from mew.journal.files.high_water import MARKS_FILE
 from mew.journal.files.locator import INDEX_FILE
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Row, first_link, head_of, put_together, take_apart
+from mew.journal.record import RecordRow, genesis_link, join_record, read_header, split_record
 from mew.space import Entry, TimePassed
 
 COUNT = ENTRIES[-1].last
@@ -45,8 +45,8 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return keep(tmp_path_factory.mktemp("pristine") / "journal")
 
 
-def point(seq: int) -> Point:
-    return Point(seq, at(seq))
+def point(seq: int) -> EntryTime:
+    return EntryTime(seq, at(seq))
 
 
 def passing(count: int) -> list[Entry]:
@@ -112,7 +112,7 @@ def test_any_bit_flipped_in_any_record_is_found_and_its_first_entry_is_named(
         shutil.copytree(pristine, folder)
     put_records(folder, [*rows[:number], spoilt, *rows[number + 1 :]])
     verdict = verify_journal(folder, SPACE)
-    expected = head_of(row.body).seq
+    expected = read_header(row.body).seq
     assert verdict.broken is not None
     assert verdict.broken.seq == expected
     assert verdict.entries == expected - 1
@@ -137,14 +137,14 @@ def test_any_byte_flipped_in_the_file_is_found_or_changes_no_record(
         assert [row[1:] for row in records_in(folder)] == [row[1:] for row in records_in(pristine)]
 
 
-Rows = list[Row]
+Rows = list[RecordRow]
 
 
 def without(*numbers: int) -> Callable[[Rows], Rows]:
     return lambda rows: [row for row in rows if row.last not in numbers]
 
 
-def changed(last: int, change: Callable[[Row], Row]) -> Callable[[Rows], Rows]:
+def changed(last: int, change: Callable[[RecordRow], RecordRow]) -> Callable[[Rows], Rows]:
     return lambda rows: [change(row) if row.last == last else row for row in rows]
 
 
@@ -166,7 +166,7 @@ def repeated(rows: Rows) -> Rows:
 
 def numbered_0(rows: Rows) -> Rows:
     """Where readers skip it."""
-    forged = record_alone(Entry(0, AT, TimePassed()), first_link(SPACE).hash)
+    forged = record_alone(Entry(0, AT, TimePassed()), genesis_link(SPACE).hash)
     return _numbered([*rows[:3], forged, *rows[3:]])
 
 
@@ -174,19 +174,19 @@ def _numbered(rows: Rows) -> Rows:
     return [row._replace(n=n) for n, row in enumerate(rows, 1)]
 
 
-def altered(row: Row) -> Row:
+def altered(row: RecordRow) -> RecordRow:
     return row._replace(body=row.body.replace(b"read_file", b"read_fire").replace(b"two", b"owt"))
 
 
-def renumbered(row: Row) -> Row:
+def renumbered(row: RecordRow) -> RecordRow:
     return row._replace(body=(4).to_bytes(8, "big") + row.body[8:])
 
 
-def without_an_envelope(row: Row) -> Row:
+def without_an_envelope(row: RecordRow) -> RecordRow:
     """The second of a batch of three."""
-    head, event, audiences, raws = take_apart(row.body)
+    head, event, audiences, raws = split_record(row.body)
     return row._replace(
-        last=row.last - 1, body=put_together(head._replace(own=2), event, audiences, (raws[0], raws[2]))
+        last=row.last - 1, body=join_record(head._replace(own=2), event, audiences, (raws[0], raws[2]))
     )
 
 
@@ -396,4 +396,4 @@ def test_a_journal_whose_first_records_are_dropped_meanwhile_is_gone_through_fro
     verdict = verify_journal(folder, SPACE, walked=drop)
     assert dropped
     assert verdict.is_sound
-    assert (verdict.entries, verdict.first) == (1_000, Point(9_001, AT + timedelta(seconds=9_001)))
+    assert (verdict.entries, verdict.first) == (1_000, EntryTime(9_001, AT + timedelta(seconds=9_001)))

@@ -8,14 +8,14 @@ import pytest
 from tests.audit.kept import as_indexed, drop_until, index_with, opened, put_facts
 from tests.audit.office import OFFICE, Office, call, office
 
-from mew.audit.queries.chain import Chain, KeptEnvelopes, Node, chain_of, told
-from mew.audit.queries.proposals import Verdict
+from mew.audit.queries.chain import ChainNode, EnvelopeChain, JournalEnvelopes, annotated, chain_of
+from mew.audit.queries.proposals import RequestMatch
 from mew.audit.record.facts import Fact
 from mew.audit.record.index import Index
 from mew.journal.reader import JournalReader
 from mew.proposals.differences import Difference
 
-Ask = Callable[[str], Chain]
+Ask = Callable[[str], EnvelopeChain]
 Facts = Callable[..., Fact]
 
 
@@ -30,23 +30,23 @@ def ask(table: Office, tmp_path: Path) -> Iterator[Ask]:
     with ExitStack() as stack:
         found: list[tuple[JournalReader, Index]] = []
 
-        def chain(envelope_id: str) -> Chain:
+        def chain(envelope_id: str) -> EnvelopeChain:
             if not found:
                 found.append(stack.enter_context(as_indexed(table.keep(tmp_path), OFFICE)))
             journal, index = found[0]
             fact = index.with_id(envelope_id)
             assert fact is not None
-            return told(chain_of(index, fact), KeptEnvelopes(journal).envelope)
+            return annotated(chain_of(index, fact), JournalEnvelopes(journal).envelope)
 
         yield chain
 
 
-def ids(node: Node) -> object:
+def ids(node: ChainNode) -> object:
     """The ids of a tree: one alone, or with those below."""
     return (node.fact.id, *map(ids, node.children)) if node.children else node.fact.id
 
 
-def nodes(node: Node) -> Iterator[Node]:
+def nodes(node: ChainNode) -> Iterator[ChainNode]:
     yield node
     for child in node.children:
         yield from nodes(child)
@@ -65,7 +65,7 @@ def test_any_envelope_of_a_chain_gives_all_of_it(ask: Ask, asked: str) -> None:
 def test_what_was_changed_is_told_with_both_values(ask: Ask) -> None:
     (request,) = ask("edited-proposal").root.children
     assert request.execution is not None
-    assert request.execution.verdict is Verdict.EDITED
+    assert request.execution.verdict is RequestMatch.EDITED
     assert request.execution.changes == (Difference("$.params.arguments.path", "/etc/hosts", "/tmp/hosts"),)
     assert request.after_s == 21
     (response,) = request.children
@@ -77,7 +77,7 @@ def test_what_was_changed_is_told_with_both_values(ask: Ask) -> None:
 def test_a_proposal_to_everybody_leaves_open_who_acts(ask: Ask) -> None:
     (request,) = ask("plain-proposal").root.children
     assert request.execution is not None
-    assert request.execution.verdict is Verdict.AS_PROPOSED
+    assert request.execution.verdict is RequestMatch.AS_PROPOSED
     assert request.execution.changes == ()
 
 
@@ -105,12 +105,12 @@ def test_where_the_entries_are_gone_the_record_still_tells(table: Office, tmp_pa
     drop_until(tmp_path, 11, OFFICE)
     with opened(tmp_path, OFFICE) as (journal, index):
         for envelope_id, verdict, changes in (
-            ("edited-request", Verdict.EDITED, None),
-            ("plain-request", Verdict.AS_PROPOSED, ()),
+            ("edited-request", RequestMatch.EDITED, None),
+            ("plain-request", RequestMatch.AS_PROPOSED, ()),
         ):
             fact = index.with_id(envelope_id)
             assert fact is not None
-            chain = told(chain_of(index, fact), KeptEnvelopes(journal).envelope)
+            chain = annotated(chain_of(index, fact), JournalEnvelopes(journal).envelope)
             (request,) = chain.root.children
             assert request.envelope is None
             assert request.execution is not None
@@ -122,7 +122,7 @@ def test_where_the_entries_are_gone_the_record_still_tells(table: Office, tmp_pa
 def test_of_very_much_the_first_is_read(ask: Ask, table: Office, tmp_path: Path) -> None:
     ask("edited-proposal")
     with opened(tmp_path, OFFICE) as (journal, _):
-        kept = KeptEnvelopes(journal, bytes_max=1)
+        kept = JournalEnvelopes(journal, bytes_max=1)
         facts = [node.fact for node in nodes(ask("edited-proposal").root)]
         assert [kept.envelope(fact) is not None for fact in facts] == [True, False, False]
 
@@ -139,7 +139,7 @@ def test_a_request_for_something_else_is_called_that(table: Office, ask: Ask) ->
     for envelope_id in ("other-tool", "other-target"):
         execution = found[envelope_id]
         assert execution is not None
-        assert execution.verdict is Verdict.UNRELATED
+        assert execution.verdict is RequestMatch.UNRELATED
     target = found["other-target"]
     assert target is not None
     assert target.changes == (Difference("$.target", "files", "bob"),)
@@ -184,7 +184,7 @@ def test_a_key_that_occurs_twice_is_no_way_to_hide_a_change(table: Office, ask: 
     table.say("twice-request", "ann", "mcp/request", twice, to=["files"], names="twice-proposal")
     (request,) = ask("twice-request").root.children
     assert request.execution is not None
-    assert request.execution.verdict is Verdict.EDITED
+    assert request.execution.verdict is RequestMatch.EDITED
 
 
 # What is meant to be too much.
@@ -200,10 +200,10 @@ def index(tmp_path: Path) -> Iterator[Index]:
         yield index
 
 
-def chain_in(index: Index, envelope_id: str) -> Chain:
+def chain_in(index: Index, envelope_id: str) -> EnvelopeChain:
     found = index.with_id(envelope_id)
     assert found is not None
-    return told(chain_of(index, found), lambda fact: None)
+    return annotated(chain_of(index, found), lambda fact: None)
 
 
 def test_a_circle_is_none_since_causes_come_first(index: Index) -> None:
@@ -249,7 +249,7 @@ def test_all_that_name_all_before_them_are_not_too_deep(index: Index) -> None:
     shown = sorted(node.fact.seq for node in nodes(chain.root))
     assert shown == list(range(1, len(shown) + 1))
 
-    def depth(node: Node) -> int:
+    def depth(node: ChainNode) -> int:
         return 1 + max(map(depth, node.children), default=0)
 
     assert depth(chain.root) == 32
@@ -267,7 +267,7 @@ def test_a_tree_that_spreads_has_an_end(index: Index) -> None:
 def test_what_was_refused_hangs_on_nothing(index: Index) -> None:
     refused = Fact(2, 0, 0, "mcp/request", "bot", "e1", refusal="duplicate_id", causes=("e1",))
     put_facts(index, [fact(1), refused, fact(3, "e1")])
-    chain = told(chain_of(index, refused), lambda fact: None)
+    chain = annotated(chain_of(index, refused), lambda fact: None)
     assert ids(chain.root) == "e1"
     assert chain.root.fact is refused
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mew.audit.queries.proposals import Verdict, executed, is_as_proposed
-from mew.audit.record.digest import digest_of
+from mew.audit.queries.proposals import RequestMatch, compare_request, is_as_proposed
+from mew.audit.record.digest import payload_digest
 from mew.audit.record.facts import Fact
 
 PROPOSED = b'{"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp"}}}'
@@ -11,7 +11,7 @@ PROPOSED = b'{"method":"tools/call","params":{"name":"rm","arguments":{"path":"/
 
 def said(payload: bytes) -> Fact:
     return Fact(
-        1, 0, 0, "mcp/request", "ann", about="tools/call:rm", whom=("files",), digest=digest_of(payload)
+        1, 0, 0, "mcp/request", "ann", about="tools/call:rm", whom=("files",), digest=payload_digest(payload)
     )
 
 
@@ -39,5 +39,5 @@ def said(payload: bytes) -> Fact:
 )
 def test_whether_it_is_what_was_proposed(proposed: bytes, requested: bytes, *, is_same: bool) -> None:
     assert is_as_proposed(said(proposed), said(requested)) is is_same
-    verdict = executed(said(proposed), said(requested), None).verdict
-    assert (verdict is Verdict.AS_PROPOSED) is is_same
+    verdict = compare_request(said(proposed), said(requested), None).verdict
+    assert (verdict is RequestMatch.AS_PROPOSED) is is_same

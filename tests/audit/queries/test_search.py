@@ -10,14 +10,14 @@ from tests.audit.kept import as_indexed, index_with
 from tests.audit.office import OFFICE, office
 
 from mew.audit.queries.search import (
-    Filters,
-    Outcome,
-    attempts,
-    find,
+    FactFilter,
+    OutcomeFilter,
+    count_refusals,
+    find_facts,
     first_since,
     last_before,
-    listed,
-    refusals,
+    repeated_refusals,
+    select_facts,
 )
 from mew.audit.record.facts import Fact
 from mew.audit.record.index import Index
@@ -51,8 +51,8 @@ def all_of(index: Index) -> list[Fact]:
         ({"about": "tools/call:read_*"}, lambda f: f.about.startswith("tools/call:read_")),
         ({"about": "read_fi*"}, lambda f: ":read_fi" in f.about),
         ({"about": "tools/call:????_file"}, lambda f: f.about == "tools/call:read_file"),
-        ({"outcome": Outcome.REFUSED}, lambda f: bool(f.refusal)),
-        ({"outcome": Outcome.ACCEPTED}, lambda f: not f.refusal),
+        ({"outcome": OutcomeFilter.REFUSED}, lambda f: bool(f.refusal)),
+        ({"outcome": OutcomeFilter.ACCEPTED}, lambda f: not f.refusal),
         ({"refusal": "paused"}, lambda f: f.refusal == "paused"),
         ({"since": AT}, lambda f: f.time >= AT),
         ({"until": AT}, lambda f: f.time < AT),
@@ -65,29 +65,29 @@ def all_of(index: Index) -> list[Fact]:
             lambda f: f.kind.startswith(("capability/", "space/", "participant/")) or f.kind == "configured",
         ),
         (
-            {"who": "aide", "kind": "mcp/*", "outcome": Outcome.REFUSED},
+            {"who": "aide", "kind": "mcp/*", "outcome": OutcomeFilter.REFUSED},
             lambda f: f.who == "aide" and bool(f.refusal),
         ),
     ],
 )
 def test_a_filter_finds_what_fits_it(index: Index, filters: dict[str, Any], fits: Any) -> None:
     expected = [fact for fact in all_of(index) if fits(fact)]
-    assert listed(index, Filters(**filters), limit=1000) == (expected, False)
+    assert select_facts(index, FactFilter(**filters), limit=1000) == (expected, False)
     assert expected or filters == {"whom": "bo"}
 
 
 def test_a_page_has_the_newest_or_the_oldest_and_says_whether_there_are_more(index: Index) -> None:
     everything = all_of(index)
-    assert listed(index, Filters(), limit=3) == (everything[-3:], True)
-    assert listed(index, Filters(), limit=3, oldest=True) == (everything[:3], True)
-    assert listed(index, Filters(), limit=len(everything)) == (everything, False)
+    assert select_facts(index, FactFilter(), limit=3) == (everything[-3:], True)
+    assert select_facts(index, FactFilter(), limit=3, oldest=True) == (everything[:3], True)
+    assert select_facts(index, FactFilter(), limit=len(everything)) == (everything, False)
 
 
 @pytest.mark.parametrize(
     "filters", [{"who": 'a"b'}, {"whom": "'; DROP TABLE facts"}, {"about": "["}, {"kind": "%_"}]
 )
 def test_whatever_is_asked_for_is_no_sql(index: Index, filters: dict[str, Any]) -> None:
-    assert listed(index, Filters(**filters), limit=5) == ([], False)
+    assert select_facts(index, FactFilter(**filters), limit=5) == ([], False)
     assert all_of(index)
 
 
@@ -96,8 +96,8 @@ def test_whom_means_the_whole_name(tmp_path: Path) -> None:
         Fact(n, 0, 0, "mcp/request", "ann", whom=whom) for n, whom in ((1, ('x"bot',)), (2, ("a", "bot")))
     ]
     with index_with(tmp_path, facts) as index:
-        assert [fact.seq for fact in listed(index, Filters(whom="bot"), limit=9).facts] == [2]
-        assert [fact.seq for fact in listed(index, Filters(whom='x"bot'), limit=9).facts] == [1]
+        assert [fact.seq for fact in select_facts(index, FactFilter(whom="bot"), limit=9).facts] == [2]
+        assert [fact.seq for fact in select_facts(index, FactFilter(whom='x"bot'), limit=9).facts] == [1]
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_whom_means_the_whole_name(tmp_path: Path) -> None:
 def test_an_envelope_is_found_by_what_somebody_may_write(
     index: Index, written: str, found: list[str]
 ) -> None:
-    assert [fact.id for fact in find(index, written)] == found
+    assert [fact.id for fact in find_facts(index, written)] == found
 
 
 def test_digits_may_be_an_id_or_a_number(tmp_path: Path) -> None:
     numbered = ((123456, "a"), (7, "12345678"), (8, "123456"))
     facts = [Fact(n, 0, 0, "mcp/request", "ann", id) for n, id in numbered]
     with index_with(tmp_path, facts) as index:
-        assert [fact.id for fact in find(index, "123456")] == ["a", "123456", "12345678"]
-        assert [fact.id for fact in find(index, "#123456")] == ["a"]
+        assert [fact.id for fact in find_facts(index, "123456")] == ["a", "123456", "12345678"]
+        assert [fact.id for fact in find_facts(index, "#123456")] == ["a"]
 
 
 def test_an_id_hides_no_other_that_begins_with_it(tmp_path: Path) -> None:
@@ -139,17 +139,21 @@ def test_an_id_hides_no_other_that_begins_with_it(tmp_path: Path) -> None:
     with index_with(
         tmp_path, [Fact(n, 0, 0, "mcp/request", "eve", id) for n, id in enumerate(ids, 1)]
     ) as index:
-        assert [fact.seq for fact in find(index, "3f2a9c1b")] == [2, 3, 1]
-        assert [fact.seq for fact in find(index, "3f2a9c1b-")] == [1]
-        assert [fact.seq for fact in find(index, "#2")] == [2]
-        assert [fact.seq for fact in find(index, "#3f2a9c")] == [fact.seq for fact in find(index, "3f2a9c")]
+        assert [fact.seq for fact in find_facts(index, "3f2a9c1b")] == [2, 3, 1]
+        assert [fact.seq for fact in find_facts(index, "3f2a9c1b-")] == [1]
+        assert [fact.seq for fact in find_facts(index, "#2")] == [2]
+        assert [fact.seq for fact in find_facts(index, "#3f2a9c")] == [
+            fact.seq for fact in find_facts(index, "3f2a9c")
+        ]
 
 
 def test_brackets_in_a_pattern_are_brackets(tmp_path: Path) -> None:
     facts = [Fact(n, 0, 0, "mcp/request", "eve", about=about) for n, about in enumerate(("x[1]", "x1"), 1)]
     with index_with(tmp_path, facts) as index:
         for pattern, found in (("x[1]", [1]), ("x[*", [1]), ("x*", [1, 2]), ("x[", []), ("x?", [2])):
-            assert [fact.seq for fact in listed(index, Filters(about=pattern), limit=9).facts] == found
+            assert [
+                fact.seq for fact in select_facts(index, FactFilter(about=pattern), limit=9).facts
+            ] == found
 
 
 def test_moments_lead_to_entries(index: Index) -> None:
@@ -162,21 +166,21 @@ def test_moments_lead_to_entries(index: Index) -> None:
 
 
 def test_refusals_are_counted_by_who_and_why(index: Index) -> None:
-    counted = refusals(index, Filters())
+    counted = count_refusals(index, FactFilter())
     assert [(one.who, one.refusal, one.times) for one in counted] == [
         ("aide", "capability_violation", 3),
         ("bot", "paused", 1),
         ("files", "capability_violation", 1),
     ]
     assert (counted[0].last - counted[0].first).total_seconds() == 2
-    assert [one.who for one in refusals(index, Filters(who="bot"))] == ["bot"]
+    assert [one.who for one in count_refusals(index, FactFilter(who="bot"))] == ["bot"]
 
 
 def test_what_is_tried_again_and_again_is_one_attempt() -> None:
     def refused(seq: int, who: str, about: str = "a") -> Fact:
         return Fact(seq, 0, seq, "mcp/request", who, about=about, refusal="capability_violation")
 
-    found = attempts(
+    found = repeated_refusals(
         [
             refused(1, "ann"),
             refused(2, "bot"),
@@ -192,4 +196,4 @@ def test_what_is_tried_again_and_again_is_one_attempt() -> None:
         ("bot", 2, 5, 2),
         ("ann", 6, 6, 1),
     ]
-    assert attempts([]) == []
+    assert repeated_refusals([]) == []

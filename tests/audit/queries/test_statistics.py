@@ -13,11 +13,17 @@ from tests.audit.kept import as_indexed
 from tests.audit.office import OFFICE, office
 from tests.proposals.test_vectors import VECTORS
 
-from mew.audit.queries.proposals import Step, records_of, steps_of
-from mew.audit.queries.statistics import OfGrants, OfProposals, of_proposals, percentile, statistics_of
+from mew.audit.queries.proposals import ProposalStep, records_of, steps_of
+from mew.audit.queries.statistics import (
+    GrantCounts,
+    ProposalCounts,
+    percentile,
+    proposal_counts,
+    statistics_of,
+)
 from mew.audit.record.facts import Fact
-from mew.audit.record.subjects import subject
-from mew.journal.record import microseconds
+from mew.audit.record.subjects import summarize
+from mew.journal.record import to_microseconds
 from mew.proposals.record import ProposalStatus
 from mew.protocol.codec import decode
 
@@ -29,11 +35,11 @@ OTHER = {"method": "tools/call", "params": {"name": "read", "arguments": {"path"
 
 def fact(seq: int, at: datetime, envelope: dict[str, Any]) -> Fact:
     read = decode(json.dumps(envelope).encode())
-    found = subject(read)
+    found = summarize(read)
     return Fact(
         seq=seq,
         n=0,
-        at=microseconds(at),
+        at=to_microseconds(at),
         kind=read.kind,
         who=read.sender,
         id=read.id,
@@ -55,8 +61,8 @@ def said(
     return fact(next(SEQ), AT + timedelta(seconds=at_s), envelope)
 
 
-def counted(*facts: Fact) -> tuple[OfProposals, list[OfProposals]]:
-    return of_proposals([(one.about, record) for one, record in records_of(facts)], AT)
+def counted(*facts: Fact) -> tuple[ProposalCounts, list[ProposalCounts]]:
+    return proposal_counts([(one.about, record) for one, record in records_of(facts)], AT)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ def test_the_record_says_what_the_vectors_expect(vector: dict[str, Any]) -> None
             (sent["id"], sent["edited"], sent["late"]) for sent in expectation["fulfilments"]
         ]
         assert [no.id for no in record.rejections] == [no["id"] for no in expectation["rejections"]]
-    together, _ = of_proposals([("", record) for record in records], now)
+    together, _ = proposal_counts([("", record) for record in records], now)
     statuses = Counter(one["status"] for one in vector["expect"])
     assert {name: getattr(together, name) for name in ProposalStatus} == {
         name: statuses[name] for name in ProposalStatus
@@ -104,10 +110,10 @@ def test_a_step_says_what_a_fact_did_to_its_proposal() -> None:
     assert record.rejections[0].message == "unsafe: Not there."
     assert {fact.id: steps_of(facts, record, AT).get(fact.key) for fact in facts} == {
         "p": None,
-        "j": Step("rejected", "p"),
+        "j": ProposalStep("rejected", "p"),
         "u": None,
-        "r": Step("approved", "p"),
-        "s": Step("failed", "p"),
+        "r": ProposalStep("approved", "p"),
+        "s": ProposalStep("failed", "p"),
     }
 
 
@@ -116,7 +122,7 @@ def test_a_proposal_that_expired_says_so() -> None:
     ((_, record),) = records_of([late])
     assert (record.why, record.expires_at) == ("x", AT + timedelta(seconds=9))
     assert steps_of([late], record, AT) == {}
-    assert steps_of([late], record, AT + timedelta(seconds=9)) == {late.key: Step("expired", "p")}
+    assert steps_of([late], record, AT + timedelta(seconds=9)) == {late.key: ProposalStep("expired", "p")}
 
 
 def test_how_long_a_decision_took() -> None:
@@ -170,7 +176,7 @@ def test_a_space_in_numbers(tmp_path: Path) -> None:
     assert numbers.first == table.entries[0].at
     assert numbers.last == table.entries[-1].at
     assert numbers.refusals == {"capability_violation": 4, "paused": 1}
-    assert numbers.grants == OfGrants(given=5, revoked=2, taken_back=1, expired=1, invited=1, kicked=1)
+    assert numbers.grants == GrantCounts(given=5, revoked=2, taken_back=1, expired=1, invited=1, kicked=1)
     of = numbers.proposals
     assert (of.proposed, of.open, of.fulfilled, of.failed, of.withdrawn) == (5, 2, 1, 1, 1)
     assert (of.edited, of.rejected) == (1, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mew.audit.record.subjects import called
+from mew.audit.record.subjects import mcp_call_in
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from mew.audit.record.subjects import called
     ],
 )
 def test_a_call_names_one_thing(payload: bytes, found: tuple[str, str]) -> None:
-    assert called(payload) == found
+    assert mcp_call_in(payload) == found

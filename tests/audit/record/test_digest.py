@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.audit.record.digest import AMBIGUOUS, digest_of
+from mew.audit.record.digest import AMBIGUOUS, payload_digest
 from mew.proposals.differences import same
 
 VALUES = st.recursive(
@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 
 def of_call(method: str, params: bytes) -> str:
-    return digest_of(b'{"method":"%b","params":%b}' % (method.encode(), params))
+    return payload_digest(b'{"method":"%b","params":%b}' % (method.encode(), params))
 
 
 def digest(params: object, **how: object) -> str:
@@ -73,16 +73,16 @@ def test_where_a_key_occurs_twice_it_is_like_nothing_but_itself() -> None:
 
 
 def test_no_params_are_as_good_as_empty_ones() -> None:
-    assert digest_of(b'{"method":"m"}') == of_call("m", b"{}")
-    assert digest_of(b'{"method":"m","id":7}') == of_call("m", b"{}")
+    assert payload_digest(b'{"method":"m"}') == of_call("m", b"{}")
+    assert payload_digest(b'{"method":"m","id":7}') == of_call("m", b"{}")
 
 
 @pytest.mark.parametrize("twice", [b'"params":{"a":1},"params":{"a":2}', b'"params":{"a":2},"id":1,"id":2'])
 def test_a_key_twice_around_the_params_is_marked(twice: bytes) -> None:
     payload = b'{"method":"m",%b}' % twice
-    assert digest_of(payload).startswith(AMBIGUOUS)
-    assert digest_of(payload) == digest_of(payload)
-    assert digest_of(payload) != digest_of(payload + b" ")
+    assert payload_digest(payload).startswith(AMBIGUOUS)
+    assert payload_digest(payload) == payload_digest(payload)
+    assert payload_digest(payload) != payload_digest(payload + b" ")
     assert not of_call("m", b'{"a":2}').startswith(AMBIGUOUS)
 
 
@@ -94,7 +94,7 @@ def test_so_is_a_number_too_long_for_most() -> None:
 
 @pytest.mark.parametrize("payload", [b"{}", b"[]", b'{"method":["tools/call"]}', b'{"params":{}}'])
 def test_what_names_no_method_has_none(payload: bytes) -> None:
-    assert digest_of(payload) == ""
+    assert payload_digest(payload) == ""
 
 
 @given(VALUES, VALUES)

@@ -31,16 +31,23 @@ from tests.audit.office import OFFICE, Office, call, office
 from tests.space.table import capabilities, envelope_of
 from tests.space.test_properties import AnyHistory
 
-from mew.audit.queries.chain import chain_of, told
-from mew.audit.queries.effective_capabilities import standing_at
-from mew.audit.queries.proposals import Verdict, records_of
-from mew.audit.queries.search import Filters, facts_of_grants, find, listed, proposal_facts, refusals
-from mew.audit.queries.statistics import of_proposals, statistics_of
+from mew.audit.queries.chain import annotated, chain_of
+from mew.audit.queries.effective_capabilities import state_at
+from mew.audit.queries.proposals import RequestMatch, records_of
+from mew.audit.queries.search import (
+    FactFilter,
+    count_refusals,
+    facts_of_grants,
+    find_facts,
+    proposal_facts,
+    select_facts,
+)
+from mew.audit.queries.statistics import proposal_counts, statistics_of
 from mew.audit.record.facts import Fact, facts_of
 from mew.audit.record.index import Index, catch_up
 from mew.journal.files.locator import INDEX_FILE, Locator
 from mew.journal.reader import JournalReader
-from mew.journal.record import Record, Row
+from mew.journal.record import Record, RecordRow
 from mew.protocol.envelope import ParticipantId
 from mew.space import Decision, Deliver, Entry, Rules, Space, TimePassed
 
@@ -194,17 +201,17 @@ def test_a_request_carries_out_the_latest_proposal_of_that_id(desk: Office, tmp_
         for id in ("r1", "r2"):
             fact = index.with_id(id)
             assert fact is not None
-            root = told(chain_of(index, fact), lambda fact: None).root
+            root = annotated(chain_of(index, fact), lambda fact: None).root
             (node,) = root.children
             assert node.execution is not None
             assert (node.execution.verdict, root.remarks) == (
-                Verdict.AS_PROPOSED,
+                RequestMatch.AS_PROPOSED,
                 ["its id was used 3 times"],
             )
         records = [(fact.about, record) for fact, record in records_of(proposal_facts(index))]
-        of, _ = of_proposals(records, MOMENT)
+        of, _ = proposal_counts(records, MOMENT)
         records = [(fact.about, record) for fact, record in records_of(proposal_facts(index, 7))]
-        later, _ = of_proposals(records, MOMENT)
+        later, _ = proposal_counts(records, MOMENT)
     assert (of.proposed, of.approved, of.edited, of.open) == (3, 2, 0, 1)
     assert of.decided_p90_s == 1
     assert (later.proposed, later.approved) == (2, 1)
@@ -395,7 +402,7 @@ def test_a_journal_that_was_started_anew_is_told_of_alone(table: Office, folder:
     assert set_aside(folder) == before
 
 
-def spoilt(row: Row) -> Row:
+def spoilt(row: RecordRow) -> RecordRow:
     return row._replace(body=row.body[:-1])
 
 
@@ -458,7 +465,7 @@ CAUSES: Final = "PRIMARY KEY (space=? AND cause=?"
         (lambda journal, index: index.naming("x"), [CAUSES, "PRIMARY KEY (space=? AND seq=? AND n=?)"]),
         (lambda journal, index: index.times_named("x"), [CAUSES]),
         (
-            lambda journal, index: find(index, "xxxx"),
+            lambda journal, index: find_facts(index, "xxxx"),
             [
                 "by_id (space=? AND id=?",
                 "by_id (space=? AND id>? AND id<?)",
@@ -466,16 +473,22 @@ CAUSES: Final = "PRIMARY KEY (space=? AND cause=?"
                 "by_refusal (space=?)",
             ],
         ),
-        (lambda journal, index: find(index, "#7"), ["PRIMARY KEY (space=? AND seq=?)"]),
-        (lambda journal, index: refusals(index, Filters()), ["by_refusal (space=?)"]),
-        (lambda journal, index: refusals(index, Filters(who="ann")), ["by_refusal (space=?)"]),
+        (lambda journal, index: find_facts(index, "#7"), ["PRIMARY KEY (space=? AND seq=?)"]),
+        (lambda journal, index: count_refusals(index, FactFilter()), ["by_refusal (space=?)"]),
+        (lambda journal, index: count_refusals(index, FactFilter(who="ann")), ["by_refusal (space=?)"]),
         (
             lambda journal, index: facts_of_grants(index, 0, 9),
             ["by_kind (space=? AND kind=? AND seq>? AND seq<?)"],
         ),
         # In the order in which it is listed: it ends when enough is found.
-        (lambda journal, index: listed(index, Filters(who="ann"), limit=3), ["PRIMARY KEY (space=?)"]),
-        (lambda journal, index: listed(index, Filters(kind="mcp/*"), limit=3), ["PRIMARY KEY (space=?)"]),
+        (
+            lambda journal, index: select_facts(index, FactFilter(who="ann"), limit=3),
+            ["PRIMARY KEY (space=?)"],
+        ),
+        (
+            lambda journal, index: select_facts(index, FactFilter(kind="mcp/*"), limit=3),
+            ["PRIMARY KEY (space=?)"],
+        ),
     ],
 )
 def test_nothing_is_gone_through_that_can_be_looked_up(
@@ -514,8 +527,8 @@ def delivered(decided: Sequence[Decision]) -> list[tuple[bytes, tuple[str, ...] 
 
 def kept(record: Record) -> list[tuple[bytes, tuple[str, ...] | None]]:
     """The same, as the journal tells it without asking the space again."""
-    told = record.delivered
-    return list(zip(told.raws, told.only or (None,) * len(told.raws), strict=True))
+    delivered = record.delivered
+    return list(zip(delivered.raws, delivered.only or (None,) * len(delivered.raws), strict=True))
 
 
 class Recorded(AnyHistory):
@@ -531,7 +544,7 @@ class Recorded(AnyHistory):
         with tempfile.TemporaryDirectory() as made, as_indexed(keep(Path(made), entries)) as (journal, index):
             assert without_inheritance(index.select(tail=ALL)) == said_by(entries, decided)
             assert list(map(kept, journal.records())) == list(map(delivered, decided))
-            stood = standing_at(journal, index, self.now)
+            stood = state_at(journal, index, self.now)
         for name in ("grants", "cuts", "left", "invited", "kicked", "identities", "rules", "dead_tokens"):
             assert getattr(stood, name) == getattr(space.state, name), name
 

@@ -14,7 +14,7 @@ from tests.audit.kept import KEY, as_indexed, keep, opened, put_records, records
 from tests.space.table import START, Table
 
 from mew.audit.proof.checkpoints import FILE as CHECKPOINTS
-from mew.audit.proof.checkpoints import Checkpoint, Signer, check, read
+from mew.audit.proof.checkpoints import Checkpoint, Signer, has_valid_signature, read_checkpoints
 from mew.audit.record.facts import Fact
 from mew.audit.record.indexer import Indexer
 from mew.journal.files.database import FILE
@@ -52,7 +52,7 @@ class Running:
             return index.select(tail=ALL)
 
     def signed(self, space: str = SPACE) -> list[Checkpoint]:
-        return read(space_folder(self.folder, space))
+        return read_checkpoints(space_folder(self.folder, space))
 
 
 def _succeed(error: JournalUnavailable | None) -> None:
@@ -180,7 +180,7 @@ async def test_a_checkpoint_is_signed_every_minute_and_at_the_end(table: Table, 
     assert [one.seq for one in gateway.signed()] == [2, 4, 5]
     places = {row.last: row.hash for row in records_in(gateway.folder)}
     for one in gateway.signed():
-        assert check(one, KEY.public_key())
+        assert has_valid_signature(one, KEY.public_key())
         assert one.link.hash == places[one.seq]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mew.cli.locate.gateway import Door, Flags, reach, reach_as_person
 from mew.cli.locate.journal import Failed
-from mew.gateway.address_file import announced
+from mew.gateway.address_file import published_address
 from mew.mcp_bridge.wrap.state_folder import wrap_file
 
 YAML = """\
@@ -114,7 +114,7 @@ def test_a_running_gateway_is_found_where_it_listens(tmp_path: Path) -> None:
     folder(tmp_path, YAML.replace("7000", "0"), "ann")
     with pytest.raises(Failed, match="none runs"):
         reach(Flags(who="ann"), environ=NOTHING, here=tmp_path)
-    with announced(tmp_path / "space.yaml", "http://127.0.0.1:5555"):
+    with published_address(tmp_path / "space.yaml", "http://127.0.0.1:5555"):
         assert reach(Flags(who="ann"), environ=NOTHING, here=tmp_path).url == "http://127.0.0.1:5555"
 
 
@@ -194,14 +194,17 @@ def test_a_person_finds_the_server_that_is_wrapped(tmp_path: Path) -> None:
         folder(wrap_file(name, environ).parent, "space: {id: demo}\nparticipants: {you: {}}\n", "you")
     with pytest.raises(Failed, match=r"no space\.yaml"):
         reach_as_person(Flags(), environ=environ, here=tmp_path)
-    with announced(wrap_file("files", environ), LOCAL):
+    with published_address(wrap_file("files", environ), LOCAL):
         assert reach_as_person(Flags(), environ=environ, here=tmp_path).url == LOCAL
         with pytest.raises(Failed, match=r"no space\.yaml"):
             reach(Flags(who="you"), environ=environ, here=tmp_path)
         assert reach(Flags(who="you", wrapped="files"), environ=environ, here=tmp_path).url == LOCAL
         with pytest.raises(Failed, match="no server runs wrapped as 'time'; there is files"):
             reach_as_person(Flags(wrapped="time"), environ=environ, here=tmp_path)
-        with announced(wrap_file("time", environ), REMOTE), pytest.raises(Failed, match="files, time"):
+        with (
+            published_address(wrap_file("time", environ), REMOTE),
+            pytest.raises(Failed, match="files, time"),
+        ):
             reach_as_person(Flags(), environ=environ, here=tmp_path)
         folder(tmp_path, YAML, "ann")
         assert reach_as_person(Flags(who="ann"), environ=environ, here=tmp_path).url == HERE

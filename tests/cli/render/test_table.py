@@ -11,10 +11,23 @@ from tests.audit.kept import as_indexed
 from tests.audit.office import OFFICE, office
 from tests.space.table import START
 
-from mew.audit.queries.chain import KeptEnvelopes, chain_of, told
-from mew.audit.queries.effective_capabilities import Held, Holder, Origin, Step, holders, standing_at
-from mew.audit.queries.grant_history import grants_given
-from mew.audit.queries.search import Filters, attempts, facts_of_grants, listed, refusals
+from mew.audit.queries.chain import JournalEnvelopes, annotated, chain_of
+from mew.audit.queries.effective_capabilities import (
+    CapabilityOrigin,
+    DelegationStep,
+    EffectiveCapability,
+    ParticipantCapabilities,
+    effective_capabilities,
+    state_at,
+)
+from mew.audit.queries.grant_history import grant_history
+from mew.audit.queries.search import (
+    FactFilter,
+    count_refusals,
+    facts_of_grants,
+    repeated_refusals,
+    select_facts,
+)
 from mew.audit.queries.statistics import statistics_of
 from mew.audit.record.facts import Fact
 from mew.cli.commands.audit.chain import show_chain
@@ -39,12 +52,15 @@ def shows(tmp_path: Path) -> list[Callable[[Console], None]]:
         "long", "ann", "mcp/request", {"method": "tools/call", "params": {"name": long}}, to=["bob"] * 9
     )
     with as_indexed(table.keep(tmp_path), OFFICE) as (journal, index):
-        facts = listed(index, Filters(), limit=100).facts
-        tried = attempts([fact for fact in facts if fact.refusal])
-        counted = refusals(index, Filters())
-        state = standing_at(journal, index, table.now)
-        held, given = holders(state), grants_given(facts_of_grants(index, 0, 99), state.grants)
-        chains = [told(chain_of(index, fact), KeptEnvelopes(journal).envelope) for fact in facts]
+        facts = select_facts(index, FactFilter(), limit=100).facts
+        tried = repeated_refusals([fact for fact in facts if fact.refusal])
+        counted = count_refusals(index, FactFilter())
+        state = state_at(journal, index, table.now)
+        held, given = (
+            effective_capabilities(state),
+            grant_history(facts_of_grants(index, 0, 99), state.grants),
+        )
+        chains = [annotated(chain_of(index, fact), JournalEnvelopes(journal).envelope) for fact in facts]
         numbers = statistics_of(journal, index, table.now)
     return [
         lambda out: show_facts(facts, {}, out),
@@ -136,10 +152,12 @@ def test_nobody_can_be_called_like_the_gateway() -> None:
 
 
 def test_a_chain_that_was_broken_or_needed_more_says_so() -> None:
-    steps = (Step("bot", "g1", others=2), Step("bob", "g0", in_force=False))
+    steps = (DelegationStep("bot", "g1", others=2), DelegationStep("bob", "g0", in_force=False))
     until = START + timedelta(hours=3)
-    holder = Holder("aide", None, (Held("chat", Origin.GRANT, "g2", START, until, steps),))
-    nothing = Holder("files", "ann", ())
+    holder = ParticipantCapabilities(
+        "aide", None, (EffectiveCapability("chat", CapabilityOrigin.GRANT, "g2", START, until, steps),)
+    )
+    nothing = ParticipantCapabilities("files", "ann", ())
     shown = printed(120, lambda out: show_holders([holder, nothing], START, out))
     assert "bot and 2 more ← bob ← a grant that has ended" in shown
     assert "(in 3.0 h)" in shown

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.auth.guard import Admission, Guard
+from mew.gateway.auth.guard import AccessGuard, Admission
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.space import Space, holdings, presence
@@ -24,15 +24,15 @@ SPACES: Final = "access.a_space_is_open_or_closed"
 
 def believing(claim: Any) -> Break:
     """Who claims something is given everything."""
-    right = Guard.admit
+    right = AccessGuard.admit
 
-    async def admit(self: Guard, request: Any, token: Any, space: Any) -> Admission:
+    async def admit(self: AccessGuard, request: Any, token: Any, space: Any) -> Admission:
         admission = await right(self, request, token, space)
         if claim(request):
             admission.room.identify(admission.who, (Capability.parse("*"),))
         return admission
 
-    return replaced(Guard, "admit", admit)
+    return replaced(AccessGuard, "admit", admit)
 
 
 def showing(whose: Any) -> Break:
@@ -122,7 +122,7 @@ MUTANTS: Final = (
     Mutant(
         "authentication.space-access",
         SPACES,
-        wrapping(Guard, "room", lambda right, guard, name: right(guard, "conform")),
+        wrapping(AccessGuard, "room", lambda right, guard, name: right(guard, "conform")),
         "hears what is said there",
     ),
 )

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from mew.protocol.envelope import Envelope
-from mew.protocol.kinds import Nothing
+from mew.protocol.kinds import EmptyPayload
 from mew.space import Space
-from mew.space.space import Rule
+from mew.space.space import KindRule
 
 __all__ = ["Break", "Mutant", "Said", "When", "mutants", "of", "replaced", "ruled", "shown", "wrapping"]
 
@@ -47,7 +47,7 @@ def wrapping(owner: Any, name: str, wrong: Callable[..., Any]) -> Break:
 
 def ruled(kind: str, **parts: Any) -> Break:
     """What the space does with a kind: another `shape`, `check` or `act`."""
-    rule = Space.RULES.get(kind, Rule(Nothing, None, None))._replace(**parts)
+    rule = Space.RULES.get(kind, KindRule(EmptyPayload, None, None))._replace(**parts)
     return lambda monkeypatch: monkeypatch.setitem(Space.RULES, kind, rule)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mew.conform.roles import ROLES
 from mew.gateway.auth import guard
-from mew.gateway.auth.guard import Admission, Denied, Guard
+from mew.gateway.auth.guard import AccessGuard, Admission, Denied
 from mew.gateway.websocket import endpoint as door
 from mew.protocol.envelope import ParticipantId
 from mew.space import holdings, presence
@@ -27,9 +27,9 @@ HOLD: Final = "access.the_gateway_knows_what_they_hold_now"
 
 def taking(whose: Callable[[str], str | None]) -> Break:
     """A token that nobody has is somebody's."""
-    right = Guard.admit
+    right = AccessGuard.admit
 
-    async def admit(self: Guard, request: Any, token: Any, space: Any) -> Admission:
+    async def admit(self: AccessGuard, request: Any, token: Any, space: Any) -> Admission:
         try:
             return await right(self, request, token, space)
         except Denied as denied:
@@ -38,7 +38,7 @@ def taking(whose: Callable[[str], str | None]) -> Break:
                 raise
             return Admission(self.room(space), ParticipantId(who))
 
-    return replaced(Guard, "admit", admit)
+    return replaced(AccessGuard, "admit", admit)
 
 
 def first_of(fits: Callable[[str], bool]) -> str | None:
@@ -47,13 +47,13 @@ def first_of(fits: Callable[[str], bool]) -> str | None:
 
 def admitting(whom: Callable[[Any, str], str]) -> Break:
     """Another than the token says."""
-    right = Guard.admit
+    right = AccessGuard.admit
 
-    async def admit(self: Guard, request: Any, token: Any, space: Any) -> Admission:
+    async def admit(self: AccessGuard, request: Any, token: Any, space: Any) -> Admission:
         admission = await right(self, request, token, space)
         return Admission(admission.room, ParticipantId(whom(request, admission.who)))
 
-    return replaced(Guard, "admit", admit)
+    return replaced(AccessGuard, "admit", admit)
 
 
 def in_turn() -> Break:

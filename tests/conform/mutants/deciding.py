@@ -14,7 +14,7 @@ from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.kinds import Kind
-from mew.space import Decision, Deliver, Entry, Judgement, Refused, Space, presence
+from mew.space import Decision, Deliver, Entry, Judgement, RefusalDetails, Space, presence
 from mew.space.state import SpaceState, signed
 
 from .breaks import Break, Said, When, wrapping
@@ -41,7 +41,7 @@ __all__ = [
 # What is sent is refused, or allowed, where it must not be.
 
 
-def judging(judge: Callable[[Space, Envelope, Refused | None], Refused | None]) -> Break:
+def judging(judge: Callable[[Space, Envelope, RefusalDetails | None], RefusalDetails | None]) -> Break:
     """Ask this about each envelope, given what the space rightly says of it; its answer counts."""
 
     def judged(right: Any, space: Space, at: datetime, envelopes: Envelopes, *lenient: bool) -> Judgement:
@@ -55,7 +55,7 @@ def judging(judge: Callable[[Space, Envelope, Refused | None], Refused | None]) 
 
 def refusing(when: When) -> Break:
     """Refuse what should pass."""
-    wrong = Refused(Refusal.INVALID_PAYLOAD, "this gateway is wrong")
+    wrong = RefusalDetails(Refusal.INVALID_PAYLOAD, "this gateway is wrong")
     return judging(lambda space, envelope, refused: wrong if when(envelope) else refused)
 
 
@@ -70,7 +70,7 @@ def allowing_again(when: When = lambda envelope: True) -> Break:
     """Let through what of its kind passed once before, from the same sender, unless the space acts on it."""
     passed: set[tuple[str, str]] = set()
 
-    def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+    def judge(space: Space, envelope: Envelope, refused: RefusalDetails | None) -> RefusalDetails | None:
         what = (envelope.sender, envelope.kind)
         if refused is None:
             passed.add(what)

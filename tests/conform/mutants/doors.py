@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.http.api import HttpDoor
+from mew.gateway.http.api import HttpApi
 from mew.gateway.room import room as room_module
 from mew.gateway.room import streams as streams_module
 from mew.gateway.room.ports import RoomConnection
@@ -18,7 +18,7 @@ from mew.protocol.codec import decode
 from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.frames import MARK
-from mew.space import ConnectionId, Decision, Deliver, Entry, Event, Refused, Space
+from mew.space import ConnectionId, Decision, Deliver, Entry, Event, RefusalDetails, Space
 
 from .breaks import Break, Said, When, wrapping
 from .deciding import deciding, one_by_one, with_raw
@@ -44,10 +44,10 @@ __all__ = [
     "taking",
 ]
 
-POSTS: Final = (HttpDoor, "_post_message")
+POSTS: Final = (HttpApi, "_post_message")
 """Answers who posts an envelope."""
 
-POLLS: Final = (HttpDoor, "_messages")
+POLLS: Final = (HttpApi, "_messages")
 """Answers who fetches envelopes."""
 
 
@@ -126,7 +126,9 @@ def leaking(when: When) -> Break:
 def silent(*refusals: Refusal) -> Break:
     """Do not tell who sent something that is refused for one of these."""
 
-    def reject(right: Any, room: Room, connection: RoomConnection, refused: Refused, *more: Any) -> None:
+    def reject(
+        right: Any, room: Room, connection: RoomConnection, refused: RefusalDetails, *more: Any
+    ) -> None:
         if refused.refusal not in refusals:
             right(room, connection, refused, *more)
 

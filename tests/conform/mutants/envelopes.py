@@ -11,7 +11,7 @@ from mew.gateway.room.room import Room
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
-from mew.space import Refused, Space, members
+from mew.space import RefusalDetails, Space, members
 
 from .breaks import Break, Said, mutants, replaced, wrapping
 from .deciding import judging, refusing
@@ -55,21 +55,25 @@ def numbered() -> Break:
 def reserving(*prefixes: str) -> Break:
     """Only kinds that begin like this are the gateway's."""
 
-    def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+    def judge(space: Space, envelope: Envelope, refused: RefusalDetails | None) -> RefusalDetails | None:
         reserved = refused is not None and refused.refusal is Refusal.RESERVED_KIND
         return None if reserved and not envelope.kind.startswith(prefixes) else refused
 
     return judging(judge)
 
 
-def for_its_holders(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+def for_its_holders(
+    space: Space, envelope: Envelope, refused: RefusalDetails | None
+) -> RefusalDetails | None:
     """Who was granted `system/*` may send it."""
     held = [capability.source for capability in space.held(ParticipantId(envelope.sender))]
     granted = envelope.kind.startswith("system/") and {"kind": "system/*"} in held
     return None if granted else refused
 
 
-def passed_on_too(right: Any, room: Room, connection: RoomConnection, refused: Refused, *what: Any) -> None:
+def passed_on_too(
+    right: Any, room: Room, connection: RoomConnection, refused: RefusalDetails, *what: Any
+) -> None:
     """What is the gateway's is refused, and delivered all the same."""
     if refused.refusal is Refusal.RESERVED_KIND:
         envelope_id, kind = what

@@ -13,7 +13,7 @@ from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.frames import join, split
 from mew.protocol.json import encode_json
-from mew.space import Decision, Deliver, Entry, Refused, streams
+from mew.space import Decision, Deliver, Entry, RefusalDetails, streams
 
 from .breaks import Break, Mutant, replaced, wrapping
 from .deciding import refusing
@@ -141,25 +141,25 @@ def routing(route: Any) -> Break:
     return replaced(streams, "route", route)
 
 
-def unknown(stream_id: str) -> Refused:
-    return Refused(Refusal.UNKNOWN_STREAM, f"there is no stream {stream_id!r}")
+def unknown(stream_id: str) -> RefusalDetails:
+    return RefusalDetails(Refusal.UNKNOWN_STREAM, f"there is no stream {stream_id!r}")
 
 
 def to_everyone(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
-    return streams.Route(None)
+    return streams.FrameRoute(None)
 
 
 def by_its_beginning(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
     """As if any stream that begins so were meant."""
     found = [one for one in state.streams if one.startswith(stream_id) or stream_id.startswith(one)]
-    return streams.Route(None) if stream_id and found else unknown(stream_id)
+    return streams.FrameRoute(None) if stream_id and found else unknown(stream_id)
 
 
 def to_streamers(state: Any, at: Any, writer: Any, stream_id: str) -> Any:
     right = route_of_ours(state, at, writer, stream_id)
     return (
-        streams.Route((ParticipantId("owner"), ParticipantId("peer")))
-        if isinstance(right, streams.Route)
+        streams.FrameRoute((ParticipantId("owner"), ParticipantId("peer")))
+        if isinstance(right, streams.FrameRoute)
         else right
     )
 

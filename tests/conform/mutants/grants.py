@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.room import Room
-from mew.protocol.capability import Capability, Effort
+from mew.protocol.capability import Capability, ProofBudget
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.json import decode_json
 from mew.protocol.kinds import Grant, Kind, Revoke
@@ -185,7 +185,7 @@ def what_is_written_alike(state: Any, given: list[Any], cuts: tuple[Capability, 
 
 def from_one_grant(state: Any, given: list[Any], cuts: tuple[Capability, ...]) -> None:
     for granted in given:
-        kept = holdings.narrowed(granted.capabilities, cuts, Effort(STEPS))
+        kept = holdings.narrowed(granted.capabilities, cuts, ProofBudget(STEPS))
         if kept != granted.capabilities:
             state.grants[granted.id] = replace(granted, capabilities=kept)
             return
@@ -193,7 +193,7 @@ def from_one_grant(state: Any, given: list[Any], cuts: tuple[Capability, ...]) -
 
 def whole_grants(state: Any, given: list[Any], cuts: tuple[Capability, ...]) -> None:
     for granted in given:
-        if holdings.narrowed(granted.capabilities, cuts, Effort(STEPS)) != granted.capabilities:
+        if holdings.narrowed(granted.capabilities, cuts, ProofBudget(STEPS)) != granted.capabilities:
             del state.grants[granted.id]
 
 

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.auth.guard import Admission, Guard
+from mew.gateway.auth.guard import AccessGuard, Admission
 from mew.gateway.http import api as http
 from mew.gateway.http import schemas as shapes
 from mew.gateway.room.admission import Completed, complete
 from mew.gateway.room.room import Room
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal
-from mew.space import ConnectionId, Joined, Refused, Space
+from mew.space import ConnectionId, Joined, RefusalDetails, Space
 
 from .breaks import Break, Mutant, replaced, ruled, shown, wrapping
 from .deciding import allowing, allowing_again, changed, doubled
@@ -38,7 +38,7 @@ def posting(first: Callable[[Room, Any, bytes], Any]) -> Break:
 
     async def post(right: Any, room: Room, who: ParticipantId, received: bytes) -> Any:
         refused = first(room, who, received)
-        return refused if isinstance(refused, Refused) else await right(room, who, received)
+        return refused if isinstance(refused, RefusalDetails) else await right(room, who, received)
 
     return wrapping(Room, "post", post)
 
@@ -74,9 +74,9 @@ def completing(mend: Callable[[dict[str, Any], str], object]) -> Break:
     return replaced(http, "complete", completed)
 
 
-def not_connected(room: Room, who: Any, received: bytes) -> Refused | None:
+def not_connected(room: Room, who: Any, received: bytes) -> RefusalDetails | None:
     absent = who not in room.space.state.members
-    return Refused(Refusal.NOT_A_MEMBER, "connect first") if absent else None
+    return RefusalDetails(Refusal.NOT_A_MEMBER, "connect first") if absent else None
 
 
 def joining(room: Room, who: Any, received: bytes) -> None:
@@ -100,7 +100,7 @@ def only_connected(kind: str) -> Break:
     return ruled(kind, act=acting)
 
 
-async def anyones(right: Any, guard: Guard, request: Any, *given: Any) -> Admission:
+async def anyones(right: Any, guard: AccessGuard, request: Any, *given: Any) -> Admission:
     """Any token will do, for whoever the path names."""
     admission: Admission = await right(guard, request, *given)
     return Admission(admission.room, request.match_info.get("participant", admission.who))
@@ -108,15 +108,15 @@ async def anyones(right: Any, guard: Guard, request: Any, *given: Any) -> Admiss
 
 def trusting(whom: Callable[[Any], bool]) -> Break:
     """Whoever comes like this needs no token."""
-    right = Guard.admit
+    right = AccessGuard.admit
 
-    async def admit(self: Guard, request: Any, token: Any, name: Any) -> Admission:
+    async def admit(self: AccessGuard, request: Any, token: Any, name: Any) -> Admission:
         named = request.match_info.get("participant")
         if named and whom(token) and token not in ("t-owner", "t-peer", "t-listener"):
             return Admission(self.room(name), named)
         return await right(self, request, token, name)
 
-    return replaced(Guard, "admit", admit)
+    return replaced(AccessGuard, "admit", admit)
 
 
 def receipt(make: Callable[[str, Any], Any]) -> Break:
@@ -167,7 +167,7 @@ MUTANTS: Final = (
     Mutant(
         "http.bearer-token",
         TOKEN,
-        wrapping(Guard, "admit", anyones),
+        wrapping(AccessGuard, "admit", anyones),
         "by owner got 200, not an error status",
     ),
     Mutant(

@@ -165,7 +165,12 @@ MUTANTS: Final = (
         "invite.initial-capabilities", INITIAL, wrapped(INVITE, members.invite, with_kinds), "may not send"
     ),
     Mutant("invite.capabilities-kept", KEPT, forgetting_guests, "may send"),
-    Mutant("invite.email-sent", MAIL, wrapping(mail.Post, "invite", lambda *_: None), "none came within"),
+    Mutant(
+        "invite.email-sent",
+        MAIL,
+        wrapping(mail.InvitationMailer, "invite", lambda *_: None),
+        "none came within",
+    ),
     Mutant(
         "invite.email-sent", MAIL, wrapping(mail, "invitation", without_details), "the address to connect to"
     ),

@@ -18,7 +18,7 @@ from mew.journal.port import Delivered
 from mew.protocol.codec import encode
 from mew.protocol.envelope import EnvelopeId
 from mew.protocol.envelopes import Envelopes
-from mew.space import Answer, Decision, Entry, Refused
+from mew.space import Decision, Entry, RefusalDetails, Reply
 
 from .breaks import Break, Mutant, replaced, wrapping
 from .doors import afterwards, arriving
@@ -74,7 +74,7 @@ def keeping_errors(
     right: Any,
     room: Room,
     connection: RoomConnection,
-    refused: Refused,
+    refused: RefusalDetails,
     envelope_id: EnvelopeId | None = None,
     kind: str = "",
 ) -> None:
@@ -85,7 +85,7 @@ def keeping_errors(
 
 def keeping_answers(room: Room, entry: Entry, decision: Decision) -> None:
     """Welcomes are kept as well."""
-    if isinstance(decision, Answer):
+    if isinstance(decision, Reply):
         keep(room, encode(decision.envelope))
 
 

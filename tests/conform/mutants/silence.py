@@ -12,8 +12,8 @@ from mew.protocol.codec import envelope_id_in
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Kind
-from mew.space import Refused, Space, grants, pauses, presence
-from mew.space.state import Paused
+from mew.space import RefusalDetails, Space, grants, pauses, presence
+from mew.space.state import ActivePause
 
 from .breaks import Break, Mutant, of, replaced, ruled, shown, wrapping
 from .deciding import allowing, changed, disturb, dropped, judging, refusing
@@ -60,7 +60,7 @@ def nothing(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
 
 
 def pause_everyone(state: Any, entry: Any, sent: Any, asked: Any) -> Any:
-    state.paused |= {who: Paused(sent.envelope.id, sent.who) for who in state.members if who != "owner"}
+    state.paused |= {who: ActivePause(sent.envelope.id, sent.who) for who in state.members if who != "owner"}
     return []
 
 
@@ -94,7 +94,7 @@ pauses_silenced = pauses.silenced
 def obeying(kind: str, act: Any) -> Break:
     """Do it though it is refused, for whoever asks."""
 
-    def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+    def judge(space: Space, envelope: Envelope, refused: RefusalDetails | None) -> RefusalDetails | None:
         if refused is not None and envelope.kind == kind:
             act(space.state, envelope)
             disturb(space)
@@ -114,7 +114,7 @@ def on_one_socket(refusal: Refusal) -> Break:
                 second_space.add(envelope_id_in(text))
             return text
 
-        def judge(space: Space, envelope: Envelope, refused: Refused | None) -> Refused | None:
+        def judge(space: Space, envelope: Envelope, refused: RefusalDetails | None) -> RefusalDetails | None:
             silenced = refused is not None and refused.refusal is refusal
             return None if silenced and envelope.id in second_space else refused
 
@@ -166,7 +166,7 @@ def irrevocable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def to_pause(state: Any, envelope: Any) -> None:
-    state.paused |= {who: Paused(envelope.id, envelope.sender) for who in envelope.to}
+    state.paused |= {who: ActivePause(envelope.id, envelope.sender) for who in envelope.to}
 
 
 def to_resume(state: Any, envelope: Any) -> None:

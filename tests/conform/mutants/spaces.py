@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from mew.gateway.auth.guard import Guard
+from mew.gateway.auth.guard import AccessGuard
 from mew.gateway.room.outbox import Outboxes
 from mew.gateway.room.room import Room
 from mew.gateway.room.streams import FrameRelay
@@ -91,7 +91,7 @@ def frames_across(monkeypatch: pytest.MonkeyPatch) -> None:
     wrapping(FrameRelay, "forward", forward)(monkeypatch)
 
 
-def the_first_room(right: Any, guard: Guard, name: Any) -> Room:
+def the_first_room(right: Any, guard: AccessGuard, name: Any) -> Room:
     first: Room = right(guard, "conform")
     return first
 
@@ -131,7 +131,9 @@ STREAMS = "spaces.no_stream_crosses_from_one_space_to_another"
 RULES = "spaces.the_rules_hold_in_every_space"
 
 MUTANTS: Final = (
-    Mutant("space.several", SEVERAL, wrapping(Guard, "room", the_first_room), "who is in another space"),
+    Mutant(
+        "space.several", SEVERAL, wrapping(AccessGuard, "room", the_first_room), "who is in another space"
+    ),
     Mutant("space.own-participants", PARTICIPANTS, sharing("members"), "it was in another space before"),
     Mutant(
         "space.own-participants",

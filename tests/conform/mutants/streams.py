@@ -11,7 +11,7 @@ from mew.gateway.room.room import Room
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
-from mew.space import Refused, streams
+from mew.space import RefusalDetails, streams
 
 from .breaks import Break, Mutant, Said, of, replaced, ruled, shown, wrapping
 from .deciding import altered, changed, doubled, dropped, refusing
@@ -71,7 +71,7 @@ def the_cause_of_the_request() -> Break:
 
 
 def opened_though_refused(
-    right: Any, room: Room, connection: RoomConnection, refused: Refused, *what: Any
+    right: Any, room: Room, connection: RoomConnection, refused: RefusalDetails, *what: Any
 ) -> None:
     right(room, connection, refused, *what)
     if REQUEST in what:
@@ -89,14 +89,14 @@ def close_all_of_its_owner(state: Any, entry: Any, sent: Any, asked: Any) -> Any
     return []
 
 
-def to_everyone(state: Any, at: Any, writer: Any, stream_id: str) -> streams.Route:
+def to_everyone(state: Any, at: Any, writer: Any, stream_id: str) -> streams.FrameRoute:
     """Frames go to everyone, whatever stream they are of."""
-    return streams.Route(None)
+    return streams.FrameRoute(None)
 
 
 def named_by_id_alone(state: Any, at: Any, envelope: Any, asked: Any) -> Any:
     if asked.stream_id is UNSET:
-        return Refused(Refusal.UNKNOWN_STREAM, "which stream?")
+        return RefusalDetails(Refusal.UNKNOWN_STREAM, "which stream?")
     return streams.check_close(state, at, envelope, asked)
 
 

@@ -12,7 +12,7 @@ from mew.gateway.room.room import Room
 from mew.protocol.codec import encode
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.kinds import Kind
-from mew.space import Refused, grants, holdings
+from mew.space import RefusalDetails, grants, holdings
 
 from .breaks import Break, Mutant, ruled, wrapping
 from .doors import arriving, show
@@ -45,7 +45,9 @@ def explaining(change: Any) -> Break:
 def telling(when: Any) -> Break:
     """Only some are told."""
 
-    def reject(right: Any, room: Room, connection: RoomConnection, refused: Refused, *what: Any) -> None:
+    def reject(
+        right: Any, room: Room, connection: RoomConnection, refused: RefusalDetails, *what: Any
+    ) -> None:
         if when(connection.who, what[-1] if what else ""):
             right(room, connection, refused, *what)
 
@@ -55,7 +57,7 @@ def telling(when: Any) -> Break:
 def error(
     room: Room,
     connection: RoomConnection,
-    refused: Refused,
+    refused: RefusalDetails,
     envelope_id: EnvelopeId | None = None,
     kind: str = "",
 ) -> bytes:

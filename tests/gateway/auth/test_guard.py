@@ -19,13 +19,13 @@ from mew.gateway.auth.authenticator import (
     Throttle,
     TokenSource,
 )
-from mew.gateway.auth.guard import Denied, Guard, token_of
-from mew.gateway.auth.sessions import Sessions
+from mew.gateway.auth.guard import AccessGuard, Denied, token_of
+from mew.gateway.auth.sessions import PageSessions
 from mew.gateway.auth.tokens import load_tokens
 from mew.gateway.config.loader import load_config
 from mew.gateway.config.settings import ServerConfig
 from mew.gateway.node import Node
-from mew.gateway.room.ports import Accepted
+from mew.gateway.room.ports import AcceptedPost
 from mew.journal.memory import MemoryStorage
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
@@ -46,21 +46,21 @@ def knock(host: str = "127.0.0.1:8080", remote: str | None = None, **headers: st
 
 
 @pytest.fixture
-async def guard(tmp_path: Path) -> AsyncIterator[Guard]:
+async def guard(tmp_path: Path) -> AsyncIterator[AccessGuard]:
     (tmp_path / "space.yaml").write_text(FILE)
     config = load_config(tmp_path / "space.yaml", {})
     async with Node(config, "ws://127.0.0.1:8080", MemoryStorage()) as node:
         tokens = StaticTokens(load_tokens(config, {}).tables)
-        sessions = Sessions(None, node.now)
-        yield Guard(node.rooms, config.server, configured=tokens, sessions=sessions)
+        sessions = PageSessions(None, node.now)
+        yield AccessGuard(node.rooms, config.server, configured=tokens, sessions=sessions)
 
 
-def server(guard: Guard, **settings: object) -> Guard:
+def server(guard: AccessGuard, **settings: object) -> AccessGuard:
     guard.server = replace(ServerConfig(), **settings)  # type: ignore[arg-type]  # the settings as named
     return guard
 
 
-async def denied(guard: Guard, token: str | None, space: str | None) -> tuple[int, str]:
+async def denied(guard: AccessGuard, token: str | None, space: str | None) -> tuple[int, str]:
     with pytest.raises(Denied) as caught:
         await guard.admit(knock(), token, space)
     return caught.value.status, caught.value.code
@@ -95,24 +95,24 @@ def test_a_token_is_never_read_from_the_url() -> None:
     assert token_of(make_mocked_request("GET", "/ws?token=t&access_token=t", headers={})) is None
 
 
-async def test_the_holder_of_a_token_is_admitted_as_who_it_says(guard: Guard) -> None:
+async def test_the_holder_of_a_token_is_admitted_as_who_it_says(guard: AccessGuard) -> None:
     admission = await guard.admit(knock(), "ann-token", "demo")
     assert (admission.who, admission.room.id) == ("ann", "demo")
 
 
-async def test_a_token_is_good_in_its_own_space_only(guard: Guard) -> None:
+async def test_a_token_is_good_in_its_own_space_only(guard: AccessGuard) -> None:
     assert await denied(guard, "ann-token", "other") == (401, "bad_token")
     assert await denied(guard, "other-token", "demo") == (401, "bad_token")
 
 
-async def test_no_token_an_unknown_space_and_none_among_several_are_told_apart(guard: Guard) -> None:
+async def test_no_token_an_unknown_space_and_none_among_several_are_told_apart(guard: AccessGuard) -> None:
     assert await denied(guard, None, "demo") == (401, "no_token")
     assert await denied(guard, "", "demo") == (401, "no_token")
     assert await denied(guard, "ann-token", "nowhere") == (404, "no_such_space")
     assert await denied(guard, "ann-token", None) == (400, "space_missing")
 
 
-async def test_where_a_token_opens_something_is_found_without_naming_a_space(guard: Guard) -> None:
+async def test_where_a_token_opens_something_is_found_without_naming_a_space(guard: AccessGuard) -> None:
     admissions = await guard.admit_anywhere(knock(), "bob-token")
     assert [(one.room.id, one.who) for one in admissions] == [("demo", "bob"), ("other", "bob")]
     with pytest.raises(Denied) as caught:
@@ -138,16 +138,16 @@ class Issuer:
         return Identity(ParticipantId(claims["sub"]), (Capability.parse("mcp/proposal"),), TokenSource.JWT)
 
 
-async def test_who_the_authenticator_alone_knows_is_introduced_to_the_space(guard: Guard) -> None:
+async def test_who_the_authenticator_alone_knows_is_introduced_to_the_space(guard: AccessGuard) -> None:
     guard.authenticator = Issuer()
     admission = await guard.admit(knock(), "eve.signed", "demo")
     room, eve = admission.room, ParticipantId("eve")
     proposed = b'{"protocol": "mew/v0.4", "id": "e1", "from": "eve", "kind": "mcp/proposal"}'
-    assert isinstance(await room.post(eve, proposed), Accepted)
+    assert isinstance(await room.post(eve, proposed), AcceptedPost)
     assert "mcp/proposal" in [one.source["kind"] for one in room.space.held(eve)]
 
 
-async def test_when_tokens_cannot_be_checked_now_one_may_try_again_later(guard: Guard) -> None:
+async def test_when_tokens_cannot_be_checked_now_one_may_try_again_later(guard: AccessGuard) -> None:
     class Unreachable(Issuer):
         async def verify(self, token: str) -> Claims | None:
             raise AuthUnavailable("out of reach")
@@ -157,7 +157,7 @@ async def test_when_tokens_cannot_be_checked_now_one_may_try_again_later(guard: 
     assert (await guard.admit(knock(), "ann-token", "demo")).who == "ann"
 
 
-async def test_after_several_failures_an_address_waits_and_another_does_not(guard: Guard) -> None:
+async def test_after_several_failures_an_address_waits_and_another_does_not(guard: AccessGuard) -> None:
     loop = asyncio.get_running_loop()
 
     async def attempt(token: str, remote: str) -> float:
@@ -172,7 +172,7 @@ async def test_after_several_failures_an_address_waits_and_another_does_not(guar
     assert await attempt("ann-token", "192.0.2.2") < 0.2
 
 
-async def attempt(guard: Guard, token: str) -> str:
+async def attempt(guard: AccessGuard, token: str) -> str:
     """Who is admitted with this token, or the code of the refusal."""
     try:
         return (await guard.admit(knock(remote="192.0.2.1"), token, "demo")).who
@@ -181,7 +181,7 @@ async def attempt(guard: Guard, token: str) -> str:
 
 
 @asynccontextmanager
-async def guessing(guard: Guard, *guesses: str) -> AsyncIterator[list[str]]:
+async def guessing(guard: AccessGuard, *guesses: str) -> AsyncIterator[list[str]]:
     """While each of these guesses waits for its answer; the codes of those that were answered at once."""
     attempts = [asyncio.ensure_future(attempt(guard, guess)) for guess in guesses]
     await asyncio.sleep(0)
@@ -191,7 +191,9 @@ async def guessing(guard: Guard, *guesses: str) -> AsyncIterator[list[str]]:
     await asyncio.wait(attempts)
 
 
-async def test_a_token_never_seen_before_gets_in_while_others_guess_from_its_address(guard: Guard) -> None:
+async def test_a_token_never_seen_before_gets_in_while_others_guess_from_its_address(
+    guard: AccessGuard,
+) -> None:
     async with guessing(guard, *(f"guess-{n}" for n in range(64))) as told:
         delayed = Throttle.WAITING_MAX
         assert told == ["bad_token"] * Throttle.FREE + ["too_many_attempts"] * (64 - Throttle.FREE - delayed)
@@ -200,7 +202,7 @@ async def test_a_token_never_seen_before_gets_in_while_others_guess_from_its_add
 
 
 async def test_wrong_signatures_are_checked_at_a_bounded_rate_and_lock_out_no_other_token(
-    guard: Guard,
+    guard: AccessGuard,
 ) -> None:
     issuer = guard.authenticator = Issuer()
     assert await attempt(guard, "eve.signed") == "eve"
@@ -210,7 +212,7 @@ async def test_wrong_signatures_are_checked_at_a_bounded_rate_and_lock_out_no_ot
         assert await attempt(guard, "ann-token") == "ann"
 
 
-async def test_a_signature_is_checked_once_for_all_spaces(guard: Guard) -> None:
+async def test_a_signature_is_checked_once_for_all_spaces(guard: AccessGuard) -> None:
     issuer = guard.authenticator = Issuer()
     assert [one.room.id for one in await guard.admit_anywhere(knock(), "eve.signed")] == ["demo", "other"]
     with pytest.raises(Denied):
@@ -218,7 +220,7 @@ async def test_a_signature_is_checked_once_for_all_spaces(guard: Guard) -> None:
     assert issuer.verified == ["eve.signed", "eve.forged"]
 
 
-async def test_a_right_token_does_not_make_those_after_wrong_ones_cheap(guard: Guard) -> None:
+async def test_a_right_token_does_not_make_those_after_wrong_ones_cheap(guard: AccessGuard) -> None:
     for _ in range(5):
         assert await denied(guard, "wrong", "demo") == (401, "bad_token")
         await guard.admit(knock(), "ann-token", "demo")
@@ -242,7 +244,9 @@ async def test_a_right_token_does_not_make_those_after_wrong_ones_cheap(guard: G
         ("192.0.2.7:8080", "http://192.0.2.7:8080"),
     ],
 )
-def test_our_own_pages_and_allowed_ones_may_connect(guard: Guard, host: str, origin: str | None) -> None:
+def test_our_own_pages_and_allowed_ones_may_connect(
+    guard: AccessGuard, host: str, origin: str | None
+) -> None:
     server(guard, allowed_origins=("https://page.example",), public_url="https://mew.example")
     guard.check_origin(knock(host) if origin is None else knock(host, Origin=origin))
 
@@ -263,7 +267,7 @@ def test_our_own_pages_and_allowed_ones_may_connect(guard: Guard, host: str, ori
         ("127.0.0.1:8080", "http://127.0.0.1:notaport"),
     ],
 )
-def test_other_pages_may_not_connect(guard: Guard, host: str, origin: str) -> None:
+def test_other_pages_may_not_connect(guard: AccessGuard, host: str, origin: str) -> None:
     server(guard, allowed_origins=("https://page.example",))
     with pytest.raises(Denied) as caught:
         guard.check_origin(knock(host, Origin=origin))
@@ -287,14 +291,14 @@ def test_other_pages_may_not_connect(guard: Guard, host: str, origin: str) -> No
     ],
 )
 def test_only_trusted_proxies_say_where_a_request_comes_from(
-    guard: Guard, remote: str, forwarded: str | None, address: str
+    guard: AccessGuard, remote: str, forwarded: str | None, address: str
 ) -> None:
     server(guard, trusted_proxies=(ip_network("10.0.0.0/8"),))
     headers = {} if forwarded is None else {"X_Forwarded_For": forwarded}
     assert guard.address(knock(remote=remote, **headers)) == address
 
 
-async def test_a_jwt_cannot_bring_in_a_look_alike_of_somebody_who_is_there(guard: Guard) -> None:
+async def test_a_jwt_cannot_bring_in_a_look_alike_of_somebody_who_is_there(guard: AccessGuard) -> None:
     guard.authenticator = Issuer()
     admission = await guard.admit(knock(), "eve.signed", "demo")
     await admission.room.post(admission.who, b"{}")  # by then, the space knows her

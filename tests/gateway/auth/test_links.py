@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from tests.gateway.served import Answer, Caller, Serve, Served
 
 from mew.gateway.auth.authenticator import Claims, Identity, TokenSource
-from mew.gateway.auth.sessions import Links
+from mew.gateway.auth.sessions import SignInLinks
 from mew.protocol.envelope import ParticipantId
 
 ANN, BOT = ParticipantId("ann"), ParticipantId("bot")
@@ -42,7 +42,7 @@ def is_problem(answer: Answer, status: int, error: str) -> bool:
 
 
 def test_a_code_works_once() -> None:
-    links = Links(Clock())
+    links = SignInLinks(Clock())
     code, link = links.make("demo", ANN, "hash")
     assert links.take(code) == link
     assert links.take(code) is None
@@ -50,7 +50,7 @@ def test_a_code_works_once() -> None:
 
 def test_a_code_works_for_ten_minutes() -> None:
     clock = Clock()
-    links = Links(clock)
+    links = SignInLinks(clock)
     code, link = links.make("demo", ANN, "hash")
     assert link.expires == clock.now + timedelta(minutes=10)
     clock.passes(timedelta(minutes=10))
@@ -59,7 +59,7 @@ def test_a_code_works_for_ten_minutes() -> None:
 
 def test_a_code_works_for_as_long_as_was_asked_and_no_longer_than_a_day() -> None:
     clock = Clock()
-    links = Links(clock)
+    links = SignInLinks(clock)
     long, link = links.make("demo", ANN, "hash", timedelta(days=3))
     short, _ = links.make("demo", ANN, "hash", timedelta(minutes=1))
     assert link.expires == clock.now + timedelta(days=1)
@@ -69,17 +69,17 @@ def test_a_code_works_for_as_long_as_was_asked_and_no_longer_than_a_day() -> Non
 
 
 def test_who_asks_for_many_codes_spoils_their_own_alone() -> None:
-    links = Links(Clock())
+    links = SignInLinks(Clock())
     first, _ = links.make("demo", BOT, "hash")
-    codes = [links.make("demo", ANN, "hash")[0] for _ in range(Links.EACH_MAX + 1)]
+    codes = [links.make("demo", ANN, "hash")[0] for _ in range(SignInLinks.EACH_MAX + 1)]
     assert links.take(codes[0]) is None
     assert all(links.take(code) is not None for code in codes[1:])
     assert links.take(first) is not None
 
 
 def test_there_are_so_many_codes_and_no_more() -> None:
-    links = Links(Clock())
-    codes = [links.make("demo", ParticipantId(f"p{n}"), "hash")[0] for n in range(Links.ALL_MAX + 1)]
+    links = SignInLinks(Clock())
+    codes = [links.make("demo", ParticipantId(f"p{n}"), "hash")[0] for n in range(SignInLinks.ALL_MAX + 1)]
     assert links.take(codes[0]) is None
     assert all(links.take(code) is not None for code in codes[1:])
 

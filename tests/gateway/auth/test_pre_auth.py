@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 from aiohttp import web
 
-from mew.gateway.auth.pre_auth import Lobby
+from mew.gateway.auth.pre_auth import PreAuthLimiter
 
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Open: TypeAlias = Callable[..., Awaitable[Stream]]
@@ -22,16 +22,16 @@ def nobody(address: str) -> bool:
     return False
 
 
-def lobby(patience_s: float = 5.0, is_proxy: Callable[[str], bool] = nobody, **caps: int) -> Lobby:
-    return Lobby(patience_s=lambda: patience_s, is_proxy=is_proxy, **caps)
+def lobby(patience_s: float = 5.0, is_proxy: Callable[[str], bool] = nobody, **caps: int) -> PreAuthLimiter:
+    return PreAuthLimiter(patience_s=lambda: patience_s, is_proxy=is_proxy, **caps)
 
 
 @pytest.fixture
-async def opened() -> AsyncIterator[Callable[[Lobby], Awaitable[Open]]]:
+async def opened() -> AsyncIterator[Callable[[PreAuthLimiter], Awaitable[Open]]]:
     """Serve behind a lobby; what opens connections to it, from an address of this machine."""
     async with AsyncExitStack() as stack:
 
-        async def serve(entered: Lobby) -> Open:
+        async def serve(entered: PreAuthLimiter) -> Open:
             async def answer(request: web.Request) -> web.Response:
                 with entered.serving(request.protocol):
                     if request.path == "/known":
@@ -100,7 +100,7 @@ def keep_busy(for_s: float) -> None:
 
 @pytest.mark.parametrize("sent", [b"", GET[:-2], b"GET / HT"])
 async def test_who_sends_no_whole_head_in_time_is_cut_off(
-    opened: Callable[[Lobby], Awaitable[Open]], sent: bytes
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]], sent: bytes
 ) -> None:
     connect = await opened(lobby(0.1))
     connection = await connect()
@@ -109,7 +109,7 @@ async def test_who_sends_no_whole_head_in_time_is_cut_off(
 
 
 async def test_what_was_sent_in_time_counts_though_the_loop_was_busy(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     connect = await opened(lobby(1.0))
     connection = await connect()
@@ -120,7 +120,7 @@ async def test_what_was_sent_in_time_counts_though_the_loop_was_busy(
 
 
 async def test_a_stranger_who_was_answered_has_the_same_time_for_the_next_request(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     connect = await opened(lobby(0.2))
     connection = await connect()
@@ -130,7 +130,7 @@ async def test_a_stranger_who_was_answered_has_the_same_time_for_the_next_reques
 
 
 async def test_who_is_known_and_a_proxy_keep_their_connection(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     connect = await opened(lobby(0.1, lambda address: address == "127.0.0.9"))
     known, proxy = await connect(), await connect("127.0.0.9")
@@ -141,7 +141,7 @@ async def test_who_is_known_and_a_proxy_keep_their_connection(
 
 
 async def test_there_are_only_so_many_strangers_and_who_is_known_is_none(
-    opened: Callable[[Lobby], Awaitable[Open]], caplog: pytest.LogCaptureFixture
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]], caplog: pytest.LogCaptureFixture
 ) -> None:
     connect = await opened(lobby(strangers_max=2))
     known = await connect()
@@ -159,7 +159,7 @@ async def test_there_are_only_so_many_strangers_and_who_is_known_is_none(
 
 
 async def test_an_address_has_only_so_many_and_a_proxy_as_many_as_there_are(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     connect = await opened(lobby(is_proxy=lambda address: address == "127.0.0.9", per_address_max=2))
     kept = [await connect("127.0.0.2") for _ in range(2)]
@@ -171,7 +171,7 @@ async def test_an_address_has_only_so_many_and_a_proxy_as_many_as_there_are(
 
 
 async def test_a_participant_has_only_so_many_connections_that_count_as_known(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     connect = await opened(lobby(0.2, known_max=2))
     known = [await connect() for _ in range(3)]
@@ -188,7 +188,7 @@ async def test_a_participant_has_only_so_many_connections_that_count_as_known(
 
 
 async def test_heads_that_do_not_end_are_bounded_over_all_connections(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     connect = await opened(lobby(head_bytes_all=100_000))
     header = b"X: " + b"x" * 8000 + b"\r\n"
@@ -203,7 +203,7 @@ async def test_heads_that_do_not_end_are_bounded_over_all_connections(
 
 
 async def test_once_all_are_cut_off_who_was_still_on_the_way_in_is_too(
-    opened: Callable[[Lobby], Awaitable[Open]],
+    opened: Callable[[PreAuthLimiter], Awaitable[Open]],
 ) -> None:
     entered = lobby()
     connect = await opened(entered)

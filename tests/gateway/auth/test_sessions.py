@@ -10,13 +10,13 @@ import pytest
 from tests.gateway.auth.test_links import ANN, BOT, Clock, code_of, is_problem, redeem
 from tests.gateway.served import SPACE_YAML, Caller, Serve, Served
 
-from mew.gateway.auth.sessions import Link, Session, Sessions
+from mew.gateway.auth.sessions import PageSession, PageSessions, SignInLink
 from mew.gateway.auth.tokens import hash_token
 from mew.protocol.envelope import ParticipantId
 
 
-def link(clock: Clock, participant: ParticipantId = ANN, space: str = "demo") -> Link:
-    return Link(space, participant, "hash-of-token", clock.now)
+def link(clock: Clock, participant: ParticipantId = ANN, space: str = "demo") -> SignInLink:
+    return SignInLink(space, participant, "hash-of-token", clock.now)
 
 
 async def signed_in(served: Served, caller: Caller) -> Caller:
@@ -30,9 +30,11 @@ async def signed_in(served: Served, caller: Caller) -> Caller:
 
 async def test_a_session_is_found_by_its_token_in_its_space(tmp_path: Path) -> None:
     clock = Clock()
-    sessions = Sessions(None, clock)
+    sessions = PageSessions(None, clock)
     token, session = await sessions.open(link(clock))
-    assert session == Session(hash_token(token), "hash-of-token", "demo", ANN, clock.now + timedelta(days=30))
+    assert session == PageSession(
+        hash_token(token), "hash-of-token", "demo", ANN, clock.now + timedelta(days=30)
+    )
     assert sessions.find(hash_token(token), "demo") == session
     assert sessions.find(hash_token(token), "other") is None
     assert sessions.find(hash_token("another"), "demo") is None
@@ -40,7 +42,7 @@ async def test_a_session_is_found_by_its_token_in_its_space(tmp_path: Path) -> N
 
 async def test_a_session_ends_after_thirty_days(tmp_path: Path) -> None:
     clock = Clock()
-    sessions = Sessions(tmp_path / "sessions.json", clock)
+    sessions = PageSessions(tmp_path / "sessions.json", clock)
     token, _ = await sessions.open(link(clock))
     clock.passes(timedelta(days=30))
     assert sessions.find(hash_token(token), "demo") is None
@@ -54,16 +56,16 @@ def token_count(folder: Path) -> int:
 
 async def test_the_file_has_hashes_only_and_is_for_its_owner(tmp_path: Path) -> None:
     file = tmp_path / ".mew" / "sessions.json"
-    token, session = await Sessions(file, Clock()).open(link(Clock()))
+    token, session = await PageSessions(file, Clock()).open(link(Clock()))
     assert token not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert sorted(os.listdir(file.parent)) == [".gitignore", "sessions.json"]
-    assert Sessions(file, Clock()).find(session.digest, "demo") == session
+    assert PageSessions(file, Clock()).find(session.digest, "demo") == session
 
 
 async def test_a_session_that_was_ended_is_gone_from_the_file(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path / "sessions.json", Clock())
+    sessions = PageSessions(tmp_path / "sessions.json", Clock())
     _, session = await sessions.open(link(Clock()))
     assert await sessions.end(session.digest)
     assert not await sessions.end(session.digest)
@@ -72,17 +74,17 @@ async def test_a_session_that_was_ended_is_gone_from_the_file(tmp_path: Path) ->
 
 async def test_who_signs_in_often_ends_their_own_oldest_session_alone() -> None:
     clock = Clock()
-    sessions = Sessions(None, clock)
+    sessions = PageSessions(None, clock)
     _, other = await sessions.open(link(clock, BOT))
-    opened = [(await sessions.open(link(clock)))[1] for _ in range(Sessions.EACH_MAX + 1)]
+    opened = [(await sessions.open(link(clock)))[1] for _ in range(PageSessions.EACH_MAX + 1)]
     assert [s for s in opened if sessions.find(s.digest, "demo") is None] == opened[:1]
     assert sessions.find(other.digest, "demo") == other
 
 
 async def test_there_are_so_many_sessions_and_no_more() -> None:
     clock = Clock()
-    sessions = Sessions(None, clock)
-    everyone = [ParticipantId(f"p{number}") for number in range(Sessions.ALL_MAX + 1)]
+    sessions = PageSessions(None, clock)
+    everyone = [ParticipantId(f"p{number}") for number in range(PageSessions.ALL_MAX + 1)]
     opened = [(await sessions.open(link(clock, who)))[1] for who in everyone]
     assert [s for s in opened if sessions.find(s.digest, "demo") is None] == opened[:1]
 
@@ -95,7 +97,7 @@ async def test_there_are_so_many_sessions_and_no_more() -> None:
 async def test_a_file_that_makes_no_sense_costs_the_sessions_in_it(tmp_path: Path, written: bytes) -> None:
     file = tmp_path / "sessions.json"
     file.write_bytes(written)
-    sessions = Sessions(file, Clock())
+    sessions = PageSessions(file, Clock())
     await sessions.open(link(Clock()))
     assert token_count(tmp_path) == 1
 
@@ -104,7 +106,7 @@ async def test_a_folder_that_cannot_be_written_breaks_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "in-the-way").write_text("a file where the folder should be")
-    sessions = Sessions(tmp_path / "in-the-way" / "sessions.json", Clock())
+    sessions = PageSessions(tmp_path / "in-the-way" / "sessions.json", Clock())
     token, session = await sessions.open(link(Clock()))
     assert sessions.find(session.digest, "demo") == session
     assert "not kept over a restart" in caplog.text

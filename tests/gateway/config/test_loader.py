@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mew.gateway.config.loader import KEYS, Config, ConfigError, load_config
-from mew.gateway.config.settings import Delivery, JournalConfig, Limits, ServerConfig, SmtpSecurity
+from mew.gateway.config.settings import DeliveryMode, JournalConfig, Limits, ServerConfig, SmtpSecurity
 from mew.journal.files.database import Durability
 from mew.journal.port import RetentionPolicy
 from mew.protocol.capability import Capability
@@ -92,7 +92,7 @@ def test_a_space_needs_only_an_id(load: Load, tmp_path: Path) -> None:
     space = config.spaces["demo"]
     assert (space.id, space.name, space.description, dict(space.participants)) == ("demo", "demo", "", {})
     assert space.baseline == capabilities("mcp/response", "capability/grant-ack")
-    assert (space.delivery, space.announce_violations) == (Delivery.EVERYONE, False)
+    assert (space.delivery, space.announce_violations) == (DeliveryMode.EVERYONE, False)
     assert space.limits == Limits()
     assert config.server == ServerConfig()
     assert (config.tls, config.smtp, config.jwt, config.notes) == (None, None, None, ())
@@ -181,7 +181,7 @@ limits: {burst: 5, envelope_bytes: 512KiB}
     assert one.capabilities_of(ParticipantId("ann")) == capabilities("chat")
     assert two.capabilities_of(ParticipantId("ann")) == capabilities("*")
     assert (one.baseline, one.default_capabilities) == ((), capabilities("chat"))
-    assert (one.delivery, two.delivery) == (Delivery.ADDRESSED, Delivery.EVERYONE)
+    assert (one.delivery, two.delivery) == (DeliveryMode.ADDRESSED, DeliveryMode.EVERYONE)
     assert (one.announce_violations, two.announce_violations) == (True, False)
     assert one.limits == Limits(burst=7, envelope_bytes=512 * 1024)
     assert two.limits == Limits(burst=5, envelope_bytes=512 * 1024)

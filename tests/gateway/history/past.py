@@ -13,7 +13,7 @@ from tests.space.table import EPOCH, START, capabilities, envelope_of
 from mew.audit.record.indexer import Indexer
 from mew.gateway.history.archive import Archive, Archives
 from mew.gateway.history.query import DeliveredEnvelope, HistoryPage, HistoryQuery, envelopes_in
-from mew.gateway.history.recent import History
+from mew.gateway.history.recent import RecentHistory
 from mew.journal.files.database import FILE, Database, Durability
 from mew.journal.files.locator import open_index
 from mew.journal.port import Delivered, JournalUnavailable, RetentionStats
@@ -52,7 +52,7 @@ class Past:
         self.folder = folder
         self.now = START
         self.shown: list[DeliveredEnvelope] = []
-        self.history = History(envelopes_max, 1 << 30)
+        self.history = RecentHistory(envelopes_max, 1 << 30)
         self.storage = SqliteStorage(folder)
         self.retention = self.storage.retention
         self._archives = Archives(
@@ -123,7 +123,7 @@ class Past:
 
     def remember(self, envelopes_max: int) -> None:
         """Have so many in memory, from now on."""
-        self.history = History(envelopes_max, 1 << 30)
+        self.history = RecentHistory(envelopes_max, 1 << 30)
         for delivered, size in self._delivered:
             self.history.append(delivered, size)
 

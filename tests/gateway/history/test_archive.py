@@ -133,15 +133,15 @@ async def test_memory_that_moves_on_while_the_journal_is_read_ends_the_page_ther
 ) -> None:
     loop, begun, moved_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
-    def read_slowly(*asked: Any) -> excerpt.Excerpt:
+    def read_slowly(*asked: Any) -> excerpt.ScanResult:
         loop.call_soon_threadsafe(begun.set)
         moved_on.wait(20)
-        return excerpt.read_excerpt(*asked)
+        return excerpt.scan_journal(*asked)
 
     with past(tmp_path, 10, rules=None) as space:
         space.happen(8, 40)
         query = HistoryQuery(who=ANN, limit=1000)
-        monkeypatch.setattr(archive, "read_excerpt", read_slowly)
+        monkeypatch.setattr(archive, "scan_journal", read_slowly)
         page = asyncio.ensure_future(space.select(query))
         await begun.wait()
         space.happen(9, 20)

@@ -14,7 +14,7 @@ from tests.space.table import START, envelope_of
 
 from mew.gateway.history.cursor import Cursor, parse_cursor
 from mew.gateway.history.query import HistoryQuery
-from mew.gateway.history.recent import History
+from mew.gateway.history.recent import RecentHistory
 from mew.journal.files.database import FILE
 from mew.journal.port import Delivered, RetentionPolicy
 from mew.protocol.envelope import ParticipantId
@@ -88,7 +88,7 @@ def chat(number: int, seq: int, start: int = 0) -> Delivered:
 def test_a_cursor_within_what_one_entry_delivered_is_found_when_some_of_that_is_gone(
     *, newest_first: bool
 ) -> None:
-    history = History(5, 1 << 30)
+    history = RecentHistory(5, 1 << 30)
     for number in range(9):  # of the first entry that is left, some is gone
         history.append(chat(number, 1 + number // 3, number % 3), 100)
     found = []
@@ -104,7 +104,7 @@ def test_a_cursor_within_what_one_entry_delivered_is_found_when_some_of_that_is_
 
 
 def test_a_cursor_of_a_life_that_left_nothing_is_not_known_in_another() -> None:
-    histories = [History(100, 1 << 30, life=life) for life in ("1a", "2b", "")]
+    histories = [RecentHistory(100, 1 << 30, life=life) for life in ("1a", "2b", "")]
     for history in histories:
         for number in range(4):
             history.append(chat(number, 1 + number), 100)
@@ -116,7 +116,7 @@ def test_a_cursor_of_a_life_that_left_nothing_is_not_known_in_another() -> None:
 
 def test_a_cursor_ahead_of_all_there_is_is_not_known() -> None:
     """It is of a life of which some is lost: others may get the same numbers."""
-    history = History(100, 1 << 30)
+    history = RecentHistory(100, 1 << 30)
     for number in range(4):
         history.append(chat(number, 1 + number), 100)
     assert history.knows(Cursor(5, 0).text())

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.gateway.history.past import naive
 from tests.space.table import envelope_of
 
-from mew.gateway.history.correlation import Correlations
+from mew.gateway.history.correlation import CorrelationIndex
 from mew.gateway.history.query import (
     PAGE_BYTES_MAX,
     DeliveredEnvelope,
@@ -18,7 +18,7 @@ from mew.gateway.history.query import (
     HistoryQuery,
     envelopes_in,
 )
-from mew.gateway.history.recent import History
+from mew.gateway.history.recent import RecentHistory
 from mew.journal.port import Delivered
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import EnvelopeId, ParticipantId
@@ -57,14 +57,14 @@ def entry(
 
 def history_of(
     *entries: Delivered, envelopes_max: int = 100, bytes_max: int = 1 << 30, life: str = ""
-) -> History:
-    history = History(envelopes_max, bytes_max, life=life)
+) -> RecentHistory:
+    history = RecentHistory(envelopes_max, bytes_max, life=life)
     for each in entries:
         add(history, each)
     return history
 
 
-def add(history: History, delivered: Delivered) -> None:
+def add(history: RecentHistory, delivered: Delivered) -> None:
     history.append(delivered, sum(map(len, delivered.raws)))
 
 
@@ -354,14 +354,14 @@ def test_a_chain_is_the_same_whenever_it_was_asked_for_before(
 
 def test_a_second_question_about_correlation_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[int] = []
-    add_all = Correlations.add
+    add_all = CorrelationIndex.add
 
-    def counted(self: Correlations, envelopes: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+    def counted(self: CorrelationIndex, envelopes: Iterable[tuple[str, tuple[str, ...]]]) -> None:
         envelopes = list(envelopes)
         added.append(len(envelopes))
         add_all(self, envelopes)
 
-    monkeypatch.setattr(Correlations, "add", counted)
+    monkeypatch.setattr(CorrelationIndex, "add", counted)
     history = history_of(*linked([(f"e{n - 1}",) for n in range(1000)]), envelopes_max=900)
     assert added == []
     history.select(HistoryQuery(who=ANN, correlation="e950"))

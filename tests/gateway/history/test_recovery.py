@@ -21,7 +21,7 @@ from mew.gateway.server import Gateway
 from mew.journal.files.database import FILE
 from mew.journal.files.folder import space_folder
 from mew.journal.files.snapshots import Snapshots
-from mew.journal.port import Delivered, JournalUnavailable, Past, RetentionPolicy
+from mew.journal.port import Delivered, JournalContents, JournalUnavailable, RetentionPolicy
 from mew.journal.sqlite import SqliteStorage
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules
@@ -408,7 +408,7 @@ def test_of_a_past_with_large_entries_the_newest_are_taken() -> None:
         return Delivered(seq, START, (f"e{seq}",), (raw,))
 
     newest_first = [delivered(4, 10), delivered(3, 10), delivered(2, 5_000), delivered(1, 10)]
-    past = Past(delivered=iter(newest_first))
+    past = JournalContents(delivered=iter(newest_first))
     _, history = recover(past, Limits(history_bytes=2_000), RetentionPolicy(), START)
     assert [one.id for one in history] == ["e3", "e4"]
     assert history.evicted == 2
@@ -416,4 +416,4 @@ def test_of_a_past_with_large_entries_the_newest_are_taken() -> None:
 
 def test_a_snapshot_of_another_version_is_one_clear_error() -> None:
     with pytest.raises(JournalUnavailable, match="a snapshot is none that this version of mew knows"):
-        recover(Past(state=b'{"seq":"one"}'), Limits(), RetentionPolicy(), START)
+        recover(JournalContents(state=b'{"seq":"one"}'), Limits(), RetentionPolicy(), START)

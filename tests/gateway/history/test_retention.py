@@ -24,7 +24,7 @@ from mew.journal.files.database import FILE
 from mew.journal.files.locator import open_index
 from mew.journal.port import RetentionPolicy
 from mew.journal.reader import JournalReader
-from mew.journal.record import Link, break_at, moment
+from mew.journal.record import ChainLink, find_break, from_microseconds
 from mew.journal.sqlite import SqliteStorage
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules
@@ -100,9 +100,9 @@ def journal(folder: Path) -> tuple[int, int, list[datetime]]:
 def check(reader: JournalReader) -> tuple[int, int, list[datetime]]:
     link, times = reader.begin, []
     for row in reader.rows(link.seq):
-        assert break_at(row, link) is None
-        link = Link(row.last, row.hash)
-        times.append(moment(row.at))
+        assert find_break(row, link) is None
+        link = ChainLink(row.last, row.hash)
+        times.append(from_microseconds(row.at))
     return reader.begin.seq, reader.last, times
 
 

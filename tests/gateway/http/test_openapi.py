@@ -102,7 +102,7 @@ async def test_answers_and_problems_are_as_documented(served: Served) -> None:
             name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
             validator(document, name).validate(answer.json)
     refused = await served.bot.send({"kind": "mcp/request", "payload": {"method": "tools/list"}})
-    validator(document, "Problem").validate(refused.json)
+    validator(document, "ProblemDetails").validate(refused.json)
 
 
 async def test_the_reference_names_every_operation_and_every_parameter(served: Served) -> None:

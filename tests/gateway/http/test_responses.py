@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from mew.gateway.http.problems import problems
-from mew.gateway.http.responses import Answers
+from mew.gateway.http.responses import ResponseBudget
 
 Ask: TypeAlias = Callable[[], Awaitable[socket.socket]]
 
@@ -19,11 +19,11 @@ BYTES_MAX = 8 << 20
 
 
 @pytest.fixture
-async def serve() -> AsyncIterator[Callable[[Answers], Awaitable[Ask]]]:
+async def serve() -> AsyncIterator[Callable[[ResponseBudget], Awaitable[Ask]]]:
     """Serve a page of 4 MiB; what asks for it over a connection of its own, with a small receive buffer."""
     async with AsyncExitStack() as stack:
 
-        async def start(answers: Answers) -> Ask:
+        async def start(answers: ResponseBudget) -> Ask:
             async def page(request: web.Request) -> web.Response:
                 answers.charge(request, "ann", len(PAGE), BYTES_MAX)
                 return web.Response(body=PAGE)
@@ -77,9 +77,9 @@ async def read_all(one: socket.socket) -> int:
 
 
 async def test_answers_that_were_not_read_count_until_they_have_left(
-    serve: Callable[[Answers], Awaitable[Ask]],
+    serve: Callable[[ResponseBudget], Awaitable[Ask]],
 ) -> None:
-    ask = await serve(Answers())
+    ask = await serve(ResponseBudget())
     unread = [await ask() for _ in range(2)]
     assert [await status(one) for one in unread] == [b"HTTP/1.1 200"] * 2
     assert await status(await ask()) == b"HTTP/1.1 429"
@@ -88,9 +88,9 @@ async def test_answers_that_were_not_read_count_until_they_have_left(
 
 
 async def test_a_reader_that_makes_no_progress_is_disconnected_and_no_longer_counts(
-    serve: Callable[[Answers], Awaitable[Ask]],
+    serve: Callable[[ResponseBudget], Awaitable[Ask]],
 ) -> None:
-    ask = await serve(Answers(progress_s=0.05))
+    ask = await serve(ResponseBudget(progress_s=0.05))
     unread = [await ask() for _ in range(2)]
     assert [await status(one) for one in unread] == [b"HTTP/1.1 200"] * 2
     while await status(await ask()) == b"HTTP/1.1 429":

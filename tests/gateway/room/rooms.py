@@ -17,7 +17,7 @@ from mew.gateway.room.outbox import Outbox
 from mew.gateway.room.rate_limit import RateLimiter
 from mew.gateway.room.room import Room
 from mew.journal.memory import MemoryJournal
-from mew.journal.port import Done, Follower, Journal, JournalUnavailable, Past
+from mew.journal.port import CommitCallback, Follower, Journal, JournalContents, JournalUnavailable
 from mew.protocol.envelope import PROTOCOL, EnvelopeId, ParticipantId
 from mew.protocol.json import encode_json
 from mew.space import ConnectionId, Decision, Entry, Event, Sent
@@ -70,17 +70,17 @@ class HeldStorage:
         """What was appended, in which space, and what it decided."""
         self.snapshots: list[int] = []
         """How many entries had been appended when each was saved."""
-        self._done: Done | None = None
+        self._done: CommitCallback | None = None
 
-    def open(self, space: str, follower: Follower) -> tuple[Journal, Past]:
+    def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         def noted(entry: Entry) -> Sequence[Decision]:
             decisions = follower(entry)
             self.log.append((space, entry, decisions))
             return decisions
 
-        return _HeldJournal(self, noted), Past()
+        return _HeldJournal(self, noted), JournalContents()
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: CommitCallback) -> None:
         self.commits += 1
         assert self._done is None, "a commit before the last one is over"
         if self.is_held:

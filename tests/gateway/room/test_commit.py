@@ -22,7 +22,7 @@ from tests.gateway.served import Served
 
 from mew.gateway.config.loader import load_config
 from mew.gateway.node import Node
-from mew.gateway.room.ports import Accepted
+from mew.gateway.room.ports import AcceptedPost
 from mew.gateway.room.room import Room
 from mew.gateway.server import Gateway
 from mew.journal.port import JournalUnavailable
@@ -60,7 +60,7 @@ async def test_nothing_is_delivered_answered_or_closed_before_the_commit(
     storage.release()
     await passes()
     assert all(future.done() for future in waiting)
-    assert isinstance(waiting[1].result(), Accepted)
+    assert isinstance(waiting[1].result(), AcceptedPost)
     assert ann.seen == ["e1", "e2", "e3"]
     assert [error["error"] for error in ann.errors] == ["wrong_sender"]
     assert cat.seen == ["e1", "e2"]
@@ -395,7 +395,7 @@ async def test_when_a_node_ends_every_turn_is_settled_before_its_rooms_close(
         ann.leave()
         bob.leave()
     assert desk.is_closed
-    assert isinstance(await posting, Accepted)
+    assert isinstance(await posting, AcceptedPost)
     assert storage.batches() == [("e1",), ("e2",), ("e3",)]
     assert [type(event) for event in storage.events()[-2:]] == [Left, Left]
     assert {event.connection for event in storage.events() if isinstance(event, Joined)} == {ann.id, bob.id}

@@ -25,7 +25,7 @@ from tests.gateway.room.rooms import (
 from mew.gateway.room.room import Room
 from mew.protocol.codec import encode
 from mew.protocol.envelope import ParticipantId
-from mew.space import Answer, ConnectionId, Decision, Deliver, Disconnect, Event, Left, Space
+from mew.space import ConnectionId, Decision, Deliver, Disconnect, Event, Left, Reply, Space
 from mew.space.state import StreamId
 
 WHO = ("ann", "bob", "cat")
@@ -237,7 +237,7 @@ class Model:
             elif isinstance(decision, Disconnect):
                 for connection in decision.connections:
                     self._here.pop(connection, None)
-            elif isinstance(decision, Answer):
+            elif isinstance(decision, Reply):
                 self._answer(json.loads(encode(decision.envelope)), decision)
 
     def _deliver(self, said: Any, only: tuple[str, ...] | None) -> None:
@@ -246,7 +246,7 @@ class Model:
             if only is None or who in only:
                 self.due[connection].append(said)
 
-    def _answer(self, told: Any, answer: Answer) -> None:
+    def _answer(self, told: Any, answer: Reply) -> None:
         if answer.connection is None:
             for connection, who in self._here.items():
                 if who == answer.who:

@@ -25,14 +25,14 @@ from tests.space.table import capabilities
 from mew.gateway.config.loader import load_config
 from mew.gateway.config.settings import Limits
 from mew.gateway.node import Node
-from mew.gateway.room.ports import Accepted, World
+from mew.gateway.room.ports import AcceptedPost, RoomEnvironment
 from mew.gateway.room.room import Room
 from mew.gateway.room.turns import Turns
 from mew.gateway.trace import Trace
 from mew.journal.memory import MemoryStorage
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import CloseCode
-from mew.space import Identified, Left, Refused, Rules, Sent, TimePassed, Violated
+from mew.space import Identified, Left, RefusalDetails, Rules, Sent, TimePassed, Violated
 
 ANN, BOB = ParticipantId("ann"), ParticipantId("bob")
 
@@ -387,7 +387,7 @@ async def test_the_gateways_kinds_are_its_own(desk: Room, kind: str) -> None:
     assert ann.seen == ["e2"]
     assert [(error["error"], error["attempted_kind"]) for error in ann.errors] == [("reserved_kind", kind)]
     outcome = await desk.post(ANN, envelope("ann", "e3", kind))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, RefusalDetails)
     assert outcome.refusal == "reserved_kind"
 
 
@@ -456,18 +456,18 @@ async def test_what_is_posted_is_judged_in_its_turn_by_the_same_rules(
         desk.post(BOB, envelope("bob", "e5", "stream/request", {"direction": "upload"}, to=["gateway"])),
     ]
     first, *refused, invited, opened = await asyncio.gather(*posts)
-    assert isinstance(first, Accepted)
-    assert [one.refusal for one in refused if isinstance(one, Refused)] == [
+    assert isinstance(first, AcceptedPost)
+    assert [one.refusal for one in refused if isinstance(one, RefusalDetails)] == [
         "duplicate_id",
         "wrong_sender",
         "capability_violation",
         "malformed",
     ]
-    assert isinstance(invited, Accepted)
+    assert isinstance(invited, AcceptedPost)
     assert invited.reply is not None
     assert desk.space.state.invited.keys() == {"dan"}
     assert invited.reply.content["token"]
-    assert isinstance(opened, Accepted)
+    assert isinstance(opened, AcceptedPost)
     assert opened.reply is not None
     assert opened.reply.kind == "stream/open"
     assert ann.seen == ["e1", "e4", "e5"]
@@ -585,7 +585,7 @@ async def test_who_waits_for_news_is_woken_by_what_is_delivered_and_by_nothing_e
 async def test_a_trace_tells_of_each_envelope_once(tmp_path: Path) -> None:
     trace = Trace(tmp_path / "trace.jsonl")
 
-    def open_room(rules: Rules, limits: Limits, turns: Turns, world: World) -> Room:
+    def open_room(rules: Rules, limits: Limits, turns: Turns, world: RoomEnvironment) -> Room:
         return Room(rules, limits, turns, world, trace)
 
     file = tmp_path / "space.yaml"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mew.gateway.room.admission import admit
-from mew.gateway.websocket.compat import Join, complete, is_heartbeat, read_join
+from mew.gateway.websocket.compat import JoinFrame, complete, is_heartbeat, read_join
 from mew.protocol.envelope import Envelope, ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
 
@@ -41,19 +41,19 @@ def admitted(said: dict[str, Any], claimed: str | None = None) -> Envelope:
 )
 def test_a_join_has_many_forms(form: Any, name: str) -> None:
     said = form({"space": "lab", "token": "t0", name: "ann", "capabilities": []})
-    assert read_join(json.dumps(said).encode()) == Join("lab", "t0", "ann")
+    assert read_join(json.dumps(said).encode()) == JoinFrame("lab", "t0", "ann")
 
 
 def test_a_join_may_leave_out_its_space_and_name() -> None:
-    assert read_join(b'{"type":"join","token":"t0"}') == Join(None, "t0", None)
-    assert read_join(b'{"type":"join","token":"t0","space":"","participantId":null}') == Join(
+    assert read_join(b'{"type":"join","token":"t0"}') == JoinFrame(None, "t0", None)
+    assert read_join(b'{"type":"join","token":"t0","space":"","participantId":null}') == JoinFrame(
         None, "t0", None
     )
 
 
 def test_the_payload_says_it_better_than_the_top() -> None:
     said = {"kind": "system/join", "space": "a", "token": "x", "payload": {"space": "b", "token": "y"}}
-    assert read_join(json.dumps(said).encode()) == Join("b", "y", None)
+    assert read_join(json.dumps(said).encode()) == JoinFrame("b", "y", None)
 
 
 def test_the_first_name_that_is_one_counts() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mew.gateway.websocket import frames
 from mew.gateway.websocket.frames import (
+    FrameReader,
     Message,
     Opcode,
-    Reader,
     WireError,
     binary_frame,
     close_frame,
@@ -41,14 +41,14 @@ def as_built(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def feed(reader: Reader, data: bytes) -> list[Message]:
+def feed(reader: FrameReader, data: bytes) -> list[Message]:
     """As a wire reads: the usual frames at once, the others one by one."""
     came: list[Message] = []
     feed_to(reader, data, came)
     return came
 
 
-def feed_to(reader: Reader, data: bytes, came: list[Message]) -> None:
+def feed_to(reader: FrameReader, data: bytes, came: list[Message]) -> None:
     at = 0
     while at < len(data):
         if not reader.has_part:
@@ -95,11 +95,11 @@ def fragments(opcode: int, *parts: bytes) -> list[bytes]:
 
 
 def read(*sent: bytes, limit: int = LIMIT) -> list[Message]:
-    return feed(Reader(limit), b"".join(sent))
+    return feed(FrameReader(limit), b"".join(sent))
 
 
 def refused(*sent: bytes, limit: int = LIMIT) -> int:
-    reader = Reader(limit)
+    reader = FrameReader(limit)
     *good, last = sent
     for one in good:
         feed(reader, one)
@@ -273,7 +273,7 @@ def test_the_limit_starts_anew_with_each_message_and_leaves_control_frames_alone
 
 
 def test_a_message_begun_under_a_higher_limit_is_refused_and_not_kept() -> None:
-    reader = Reader(LIMIT)
+    reader = FrameReader(LIMIT)
     assert feed(reader, frame(FIN | Opcode.BINARY, bytes(LIMIT))[:1000]) == []
     reader.bytes_max = 1000
     with pytest.raises(WireError) as caught:
@@ -283,7 +283,7 @@ def test_a_message_begun_under_a_higher_limit_is_refused_and_not_kept() -> None:
 
 
 def test_fragments_without_data_do_not_pile_up() -> None:
-    reader = Reader(LIMIT)
+    reader = FrameReader(LIMIT)
     feed(reader, frame(Opcode.TEXT, b""))
     empty = frame(Opcode.CONTINUATION, b"") * 10_000
     feed(reader, empty)
@@ -294,9 +294,9 @@ def test_fragments_without_data_do_not_pile_up() -> None:
     assert feed(reader, frame(FIN | Opcode.CONTINUATION, b"end")) == [(Opcode.TEXT, b"end")]
 
 
-def held_bytes(reader: Reader) -> int:
+def held_bytes(reader: FrameReader) -> int:
     """What the reader keeps, of whatever kind."""
-    return sum(getattr(reader, name).__sizeof__() for name in Reader.__slots__)
+    return sum(getattr(reader, name).__sizeof__() for name in FrameReader.__slots__)
 
 
 # Any split of the stream.
@@ -346,7 +346,7 @@ def test_any_split_of_the_bytes_gives_the_same_messages(
     sent = b"".join(one for one, _ in made)
     expected = [message for _, messages in made for message in messages]
     assert read(sent) == expected
-    reader = Reader(LIMIT)
+    reader = FrameReader(LIMIT)
     assert [message for piece in split(sent, cuts) for message in feed(reader, piece)] == expected
 
 
@@ -354,7 +354,7 @@ def test_one_byte_at_a_time_gives_the_same_messages() -> None:
     sent = (
         text("é" * 70) + b"".join(fragments(Opcode.TEXT, b"a", b"b" * 200)) + frame(FIN | Opcode.PING, b"p")
     )
-    reader = Reader(LIMIT)
+    reader = FrameReader(LIMIT)
     one_by_one = [message for n in range(len(sent)) for message in feed(reader, sent[n : n + 1])]
     assert one_by_one == read(sent)
     assert len(one_by_one) == 3
@@ -377,7 +377,7 @@ def test_what_was_whole_before_a_broken_frame_is_read_at_any_split(
 
 
 def outcome(pieces: list[bytes]) -> tuple[list[Message], int | None]:
-    reader, came = Reader(LIMIT), list[Message]()
+    reader, came = FrameReader(LIMIT), list[Message]()
     try:
         for piece in pieces:
             feed_to(reader, piece, came)

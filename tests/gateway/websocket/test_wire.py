@@ -17,7 +17,7 @@ from tests.gateway.served import Caller, Served
 from mew.gateway.room.ports import RoomConnection
 from mew.gateway.room.room import Room
 from mew.gateway.websocket.frames import close_frame
-from mew.gateway.websocket.wire import Wire
+from mew.gateway.websocket.wire import WebSocketWire
 from mew.protocol.envelope import PROTOCOL
 from mew.protocol.json import encode_json
 
@@ -123,13 +123,13 @@ class Http:
         """It would forget the connection."""
 
 
-def opened(tail: bytes = b"") -> tuple[Wire, Socket, Ear]:
+def opened(tail: bytes = b"") -> tuple[WebSocketWire, Socket, Ear]:
     socket = Socket()
     request = cast(web.Request, SimpleNamespace(protocol=Http(tail)))
-    return Wire(request, socket, 1000), socket, Ear()
+    return WebSocketWire(request, socket, 1000), socket, Ear()
 
 
-def attached(tail: bytes = b"") -> tuple[Wire, Socket, Ear]:
+def attached(tail: bytes = b"") -> tuple[WebSocketWire, Socket, Ear]:
     wire, socket, ear = opened(tail)
     wire.attach(ear)
     return wire, socket, ear

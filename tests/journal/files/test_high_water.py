@@ -30,7 +30,7 @@ from tests.journal.journals import (
 from mew.audit.proof.verify import verify_journal
 from mew.journal.files.database import FILE
 from mew.journal.files.high_water import LOSSES_FILE, MARKS_FILE, high_water_mark, read_losses
-from mew.journal.port import JournalUnavailable, Loss, RetentionPolicy
+from mew.journal.port import JournalUnavailable, LostEntries, RetentionPolicy
 from mew.journal.retention import Retention
 
 WAL = f"{FILE}-wal"
@@ -251,7 +251,7 @@ async def test_a_line_of_the_losses_that_was_cut_off_hides_no_other(tmp_path: Pa
     cut_off(folder / WAL)
     read(folder)
     (loss,) = read_losses(folder, DESK)
-    assert isinstance(loss, Loss)
+    assert isinstance(loss, LostEntries)
     assert loss.last == 8
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.journal.journals import alter, batch, entries, fill, index, open_journal, read, written
 
 from mew.journal.files.database import FILE
-from mew.journal.files.locator import INDEX_FILE, Locator, Place, open_index, set_aside_if_damaged
+from mew.journal.files.locator import INDEX_FILE, Locator, RecordLocation, open_index, set_aside_if_damaged
 
 EACH = [entries(n, n) for n in range(1, 9)]
 
@@ -23,7 +23,7 @@ def located(folder: Path) -> Iterator[Locator]:
         yield locator
 
 
-def places(folder: Path, space: str = "desk") -> list[Place]:
+def places(folder: Path, space: str = "desk") -> list[RecordLocation]:
     with located(folder) as locator:
         return list(locator.places(space))
 

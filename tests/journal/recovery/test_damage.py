@@ -38,7 +38,7 @@ from mew.journal.files.database import FILE, Database, Durability
 from mew.journal.files.folder import space_folder
 from mew.journal.files.locator import INDEX_FILE
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 from mew.journal.sqlite import SqliteStorage
 from mew.space import Entry
 
@@ -481,7 +481,7 @@ async def test_a_space_that_begins_later_and_has_no_snapshot_is_refused_and_othe
 ) -> None:
     await written(tmp_path, entries(1, 2), space="other")
     database = Database.open(tmp_path / FILE, Durability.PROCESS)
-    database.add_space("desk", Link(7, bytes(32)))
+    database.add_space("desk", ChainLink(7, bytes(32)))
     database.close()
     with pytest.raises(
         JournalUnavailable, match=r"the first entries of space 'desk' are gone and no snapshot"

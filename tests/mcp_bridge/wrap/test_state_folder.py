@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mew.gateway.address_file import announced
+from mew.gateway.address_file import published_address
 from mew.mcp_bridge.wrap.state_folder import StateFolderError, running_wraps, taken_place, wrap_file
 
 THIS, OTHER = "a" * 64, "b" * 64
@@ -46,7 +46,7 @@ async def test_one_that_runs_keeps_its_place(environ: dict[str, str]) -> None:
         for name in ("files", "files-2", "files-3"):
             file = await stack.enter_async_context(taken_place("files", THIS, environ))
             file.touch()
-            stack.enter_context(announced(file, URL))
+            stack.enter_context(published_address(file, URL))
             assert file.parent.name == name
         assert running_wraps(environ) == ["files", "files-2", "files-3"]
     assert running_wraps(environ) == []

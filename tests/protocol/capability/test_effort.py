@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.protocol.capability import test_containment as usual
 from tests.protocol.capability.test_containment import ENVELOPES, allows, on_x, parse, payloads, related
 
-from mew.protocol.capability import Capability, CapabilitySet, Effort
+from mew.protocol.capability import Capability, CapabilitySet, ProofBudget
 from mew.protocol.errors import InvalidCapability
 from mew.protocol.json import encode_json
 
@@ -31,7 +31,7 @@ CPU_S_MAX = 2.0  # generous: these take some 100 ms
 @pytest.mark.parametrize(("left", "right"), list(product(HARD, repeat=2)))
 def test_no_question_takes_more_than_its_steps(left: str, right: str) -> None:
     a, b = parse(on_x(left)), parse(on_x(right))
-    effort = Effort(10_000_000)
+    effort = ProofBudget(10_000_000)
     a.covers(b, effort=effort)
     assert 10_000_000 - effort.left < 25_000
     before = effort.left
@@ -42,14 +42,14 @@ def test_no_question_takes_more_than_its_steps(left: str, right: str) -> None:
 def test_many_hard_questions_share_one_effort() -> None:
     held = CapabilitySet(parse(on_x(f"*b?a{n}" * 15)) for n in range(100))
     wanted = [parse(on_x("*a?" * 30 + str(n))) for n in range(100)]
-    effort, started = Effort(100_000), process_time()
+    effort, started = ProofBudget(100_000), process_time()
     assert not any(held.covers(capability, effort=effort) for capability in wanted)
     assert process_time() - started < CPU_S_MAX
     assert effort.left > -1_000
 
 
 def test_with_no_effort_left_nothing_is_proven() -> None:
-    spent = Effort(0)
+    spent = ProofBudget(0)
     assert not parse("*").covers(parse("chat"), effort=spent)
     assert not parse("chat").disjoint(parse("mcp/*"), effort=spent)
     assert not CapabilitySet([parse("*")]).covers(parse("chat"), effort=spent)
@@ -58,7 +58,7 @@ def test_with_no_effort_left_nothing_is_proven() -> None:
 
 def test_what_is_held_as_it_is_written_needs_no_proof() -> None:
     hard = parse(on_x(HARD[0]))
-    assert CapabilitySet([parse("chat"), hard]).covers(parse(on_x(HARD[0])), effort=Effort(0))
+    assert CapabilitySet([parse("chat"), hard]).covers(parse(on_x(HARD[0])), effort=ProofBudget(0))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_real_patterns_are_proven_with_steps_to_spare(wide: str, narrow: str) ->
 
 def test_revoking_hard_patterns_is_bounded() -> None:
     left = [parse(on_x("*a?" * 20 + f"{n}*")) for n in range(200)]
-    effort, started = Effort(100_000), process_time()
+    effort, started = ProofBudget(100_000), process_time()
     for n in range(32):
         pattern = parse(on_x("*b?a" * 15 + f"{n}*"))
         left = [rest for c in left if (rest := c.without(pattern, effort=effort)) is not None]
@@ -90,7 +90,7 @@ def test_revoking_hard_patterns_is_bounded() -> None:
 def test_an_any_of_with_many_combinations_is_bounded() -> None:
     wide = {f"f{n}": ["a*", "b*", "c*", "d*"] for n in range(60)}
     held = CapabilitySet(parse({"kind": "k", "payload": {**wide, "x": str(n)}}) for n in range(50))
-    effort, started = Effort(100_000), process_time()
+    effort, started = ProofBudget(100_000), process_time()
     for _ in range(20):
         assert not held.covers(parse({"kind": "k", "payload": wide}), effort=effort)
     assert process_time() - started < CPU_S_MAX
@@ -147,9 +147,9 @@ def test_with_little_effort_less_is_proven_and_more_is_taken(
     pair: tuple[Capability, Capability], found: list[Any], steps: int
 ) -> None:
     a, b = pair
-    assert a.covers(b) or not a.covers(b, effort=Effort(steps))
-    assert a.disjoint(b) or not a.disjoint(b, effort=Effort(steps))
-    left = a.without(b, effort=Effort(steps))
+    assert a.covers(b) or not a.covers(b, effort=ProofBudget(steps))
+    assert a.disjoint(b) or not a.disjoint(b, effort=ProofBudget(steps))
+    left = a.without(b, effort=ProofBudget(steps))
     for (kind, to), payload in product(ENVELOPES, [None, *found]):
         if left is not None and allows(left, kind, to, payload):
             assert allows(a, kind, to, payload)

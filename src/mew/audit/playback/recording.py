@@ -11,9 +11,9 @@ from mew.journal.reader import JournalReader, record_of
 from mew.journal.record import Record
 from mew.space.state import SpaceState
 
-from .timeline import Part
+from .timeline import PlaybackRange
 
-__all__ = ["Recording", "of_export", "of_journal"]
+__all__ = ["Recording", "recording_from_export", "recording_from_journal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Recording:
     records: Iterator[Record]
 
 
-def of_journal(reader: JournalReader, part: Part) -> Recording:
+def recording_from_journal(reader: JournalReader, part: PlaybackRange) -> Recording:
     """A part of a journal, from the last state that is kept of a time before it. Costs a few reads.
 
     Raises:
@@ -50,7 +50,7 @@ def of_journal(reader: JournalReader, part: Part) -> Recording:
     return Recording(reader.space, state.seq, state, _in_order(reader.records(state.seq), state.seq))
 
 
-def of_export(file: BinaryIO) -> Recording:
+def recording_from_export(file: BinaryIO) -> Recording:
     """All of an export, each record of which is checked before it is played.
 
     Raises:

@@ -16,7 +16,16 @@ from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope
 from mew.space import Entry
 
-__all__ = ["Pace", "Part", "Played", "Shown", "in_words", "read_seconds", "read_speed", "shown_in"]
+__all__ = [
+    "PlaybackCursor",
+    "PlaybackRange",
+    "PlaybackSpeed",
+    "RecordedEnvelope",
+    "duration_in_words",
+    "parse_seconds",
+    "parse_speed",
+    "recorded_envelopes",
+]
 
 _SPEED: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")
 _SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?(ms|s|min|m|h)?")
@@ -26,7 +35,7 @@ _FASTEST: Final = 100_000.0
 _LONG_S: Final = 60.0  # what is worth a word where nothing is waited for
 
 
-class Shown(Struct, frozen=True, gc=False):
+class RecordedEnvelope(Struct, frozen=True, gc=False):
     """An envelope that was delivered, because of which entry and when. `raw` are the bytes of it."""
 
     seq: int
@@ -35,7 +44,7 @@ class Shown(Struct, frozen=True, gc=False):
     raw: bytes
 
 
-def shown_in(record: Record) -> list[Shown]:
+def recorded_envelopes(record: Record) -> list[RecordedEnvelope]:
     """What was delivered because of an entry, in order: what the gateway made has the number of the last envelope."""
     entry = record.entry
     numbers = [
@@ -44,11 +53,14 @@ def shown_in(record: Record) -> list[Shown]:
     raws = record.delivered.raws
     own = len(raws) - len(record.made)
     numbers = [*numbers[:own], *[entry.last] * len(record.made)]
-    return [Shown(number, entry.at, decode(raw), raw) for number, raw in zip(numbers, raws, strict=True)]
+    return [
+        RecordedEnvelope(number, entry.at, decode(raw), raw)
+        for number, raw in zip(numbers, raws, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PlaybackRange:
     """A part of a recording, and of what it showed that which fits.
 
     By number, both ends included, and by time, from `since` on and before `until`.
@@ -69,7 +81,7 @@ class Part:
             self.until is not None and entry.at >= self.until
         )
 
-    def fits(self, shown: Shown) -> bool:
+    def fits(self, shown: RecordedEnvelope) -> bool:
         envelope = shown.envelope
         return (
             shown.seq >= self.first
@@ -79,10 +91,10 @@ class Part:
         )
 
 
-class Played:
+class PlaybackCursor:
     """Records gone through once: first `past`, those before the part, then `rest`."""
 
-    def __init__(self, records: Iterable[Record], part: Part) -> None:
+    def __init__(self, records: Iterable[Record], part: PlaybackRange) -> None:
         self._records = iter(records)
         self._part = part
         self._first: tuple[Record, ...] = ()
@@ -102,7 +114,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PlaybackSpeed:
     """How fast to play: `speed` times as fast as it was, and no wait longer than `idle_max_s`."""
 
     speed: float = 1.0
@@ -117,7 +129,7 @@ class Pace:
         passed_s = gap.total_seconds()
         return passed_s >= _LONG_S if isinf(self.speed) else passed_s / self.speed > self.idle_max_s
 
-    def times(self, factor: float) -> "Pace":
+    def times(self, factor: float) -> "PlaybackSpeed":
         """So many times as fast; what is as fast as it goes stays so until it is slowed down."""
         if isinf(self.speed):
             return self if factor > 1 else replace(self, speed=_FASTEST)
@@ -127,7 +139,7 @@ class Pace:
         return "max" if isinf(self.speed) else f"{self.speed:g}x"
 
 
-def read_speed(text: str) -> float:
+def parse_speed(text: str) -> float:
     """`10x`, `0.5x`, `10`, or `max`.
 
     Raises:
@@ -141,7 +153,7 @@ def read_speed(text: str) -> float:
     return float(found[1])
 
 
-def read_seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """`2s`, `500ms`, `1min`, `2`, or `off` for any length.
 
     Raises:
@@ -155,7 +167,7 @@ def read_seconds(text: str) -> float:
     return float(found[1]) * _SECONDS_OF[found[2] or "s"]
 
 
-def in_words(gap: timedelta) -> str:
+def duration_in_words(gap: timedelta) -> str:
     """A length of time in its two largest units: `3 h 12 min`."""
     seconds = round(gap.total_seconds())
     if seconds < 1:

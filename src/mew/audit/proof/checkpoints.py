@@ -18,11 +18,20 @@ from msgspec import Meta, Struct
 from mew.journal.files.database import sync_folders
 from mew.journal.files.folder import space_folder
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 
 from .keys import fingerprint, load_private
 
-__all__ = ["FILE", "Checkpoint", "Checkpointing", "Signer", "append", "check", "read", "read_all"]
+__all__ = [
+    "FILE",
+    "Checkpoint",
+    "CheckpointWriter",
+    "Signer",
+    "append_checkpoint",
+    "has_valid_signature",
+    "read_checkpoint_file",
+    "read_checkpoints",
+]
 
 FILE: Final = "checkpoints.jsonl"
 _DOMAIN: Final = b"mew/checkpoint/1\n"
@@ -42,8 +51,8 @@ class Checkpoint(Struct, frozen=True, forbid_unknown_fields=True):
     signature: Annotated[str, Meta(pattern=r"\A[0-9a-f]{128}\Z")]
 
     @property
-    def link(self) -> Link:
-        return Link(self.seq, bytes.fromhex(self.hash))
+    def link(self) -> ChainLink:
+        return ChainLink(self.seq, bytes.fromhex(self.hash))
 
 
 class Signer:
@@ -62,7 +71,7 @@ class Signer:
         """
         return cls(load_private(path))
 
-    def sign(self, space: str, link: Link, at: datetime) -> Checkpoint:
+    def sign(self, space: str, link: ChainLink, at: datetime) -> Checkpoint:
         """That the chain of a space is at this place, now."""
         digest = link.hash.hex()
         statement = _statement(space, link.seq, digest, at, self.fingerprint)
@@ -71,7 +80,7 @@ class Signer:
         )
 
 
-def check(checkpoint: Checkpoint, public_key: Ed25519PublicKey) -> bool:
+def has_valid_signature(checkpoint: Checkpoint, public_key: Ed25519PublicKey) -> bool:
     """Whether it was signed with the private key that belongs to this one, and says what it said then."""
     if checkpoint.key != fingerprint(public_key):
         return False
@@ -89,7 +98,7 @@ def _statement(space: str, seq: int, digest: str, at: datetime, key: str) -> byt
     return _DOMAIN + f"{seq}\n{digest}\n{moment}\n{key}\n{space}".encode()
 
 
-class Checkpointing:
+class CheckpointWriter:
     """Makes the checkpoints of a space: a minute apart at the least, and one when it is closed."""
 
     def __init__(self, folder: Path, space: str, signer: Signer, every: timedelta = _EVERY) -> None:
@@ -98,10 +107,10 @@ class Checkpointing:
         self._space = space
         self._signer = signer
         self._every = every
-        self._last: Link | None = None
+        self._last: ChainLink | None = None
         self._at: datetime | None = None
 
-    def due(self, link: Link, now: datetime) -> bool:
+    def due(self, link: ChainLink, now: datetime) -> bool:
         """Whether it is time for one, and something happened since the last.
 
         Raises:
@@ -112,7 +121,7 @@ class Checkpointing:
         since = None if self._at is None else now - self._at
         return since is None or not timedelta() <= since < self._every  # clocks are also set back
 
-    def make(self, link: Link, at: datetime) -> Checkpoint | None:
+    def make(self, link: ChainLink, at: datetime) -> Checkpoint | None:
         """Sign this place, which must be in the journal, and keep that; None where it was signed before.
 
         Waits for the disk: call it in a thread, and at the end whether it is due or not.
@@ -123,19 +132,19 @@ class Checkpointing:
         if self._is_signed(link):
             return None
         checkpoint = self._signer.sign(self._space, link, at)
-        append(self._folder, checkpoint)
+        append_checkpoint(self._folder, checkpoint)
         self._last, self._at = link, at
         return checkpoint
 
-    def _is_signed(self, link: Link) -> bool:
+    def _is_signed(self, link: ChainLink) -> bool:
         """Also by a process before this one: a space to which nothing happens gets no more checkpoints."""
         if self._last is None:
-            ours = [one.link for one in read(self._folder) if one.key == self._signer.fingerprint]
-            self._last = ours[-1] if ours else Link(0, b"")
+            ours = [one.link for one in read_checkpoints(self._folder) if one.key == self._signer.fingerprint]
+            self._last = ours[-1] if ours else ChainLink(0, b"")
         return link.seq == 0 or link == self._last
 
 
-def append(folder: Path, checkpoint: Checkpoint) -> None:
+def append_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Keep it behind those that are there; it survives a power cut.
 
     Raises:
@@ -162,7 +171,7 @@ def _last_byte(descriptor: int) -> bytes:
     return os.read(descriptor, 1)
 
 
-class Written(NamedTuple):
+class CheckpointFile(NamedTuple):
     """What a file of checkpoints holds: those that can be read, lines that were cut off, and lines that are no such."""
 
     checkpoints: Sequence[Checkpoint]
@@ -170,16 +179,16 @@ class Written(NamedTuple):
     wrong: Sequence[int] = ()
 
 
-def read(folder: Path) -> list[Checkpoint]:
+def read_checkpoints(folder: Path) -> list[Checkpoint]:
     """Those in the folder of a space, as they were written; what cannot be read is left out.
 
     Raises:
         JournalUnavailable: the file is there, and cannot be opened.
     """
-    return list(read_all(folder).checkpoints)
+    return list(read_checkpoint_file(folder).checkpoints)
 
 
-def read_all(folder: Path) -> Written:
+def read_checkpoint_file(folder: Path) -> CheckpointFile:
     """Those in the folder of a space, and which lines of the file, counted from 1, are none.
 
     Raises:
@@ -198,10 +207,10 @@ def read_all(folder: Path) -> Written:
                     # What a crash cut off lacks its end; what lacks something else was changed.
                     (wrong if line.rstrip().endswith(b"}") else torn).append(number)
     except FileNotFoundError:
-        return Written(())
+        return CheckpointFile(())
     except OSError as error:
         raise JournalUnavailable(f"{path}: {error.strerror}") from error
-    return Written(good, torn, wrong)
+    return CheckpointFile(good, torn, wrong)
 
 
 _decoder: Final = msgspec.json.Decoder(Checkpoint)

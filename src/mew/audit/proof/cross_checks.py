@@ -6,13 +6,22 @@ from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from mew.journal.record import Break, Link, Row, break_at, head_of, moment, put_together, take_apart
+from mew.journal.record import (
+    ChainBreak,
+    ChainLink,
+    RecordRow,
+    find_break,
+    from_microseconds,
+    join_record,
+    read_header,
+    split_record,
+)
 from mew.protocol.visible import named
 
-from .checkpoints import Checkpoint, check
-from .verification_result import Checkpoints, Point
+from .checkpoints import Checkpoint, has_valid_signature
+from .verification_result import CheckpointSummary, EntryTime
 
-__all__ = ["Claim", "Following", "Witnesses", "claim_of", "point_in"]
+__all__ = ["ChainFollower", "CheckpointVerifier", "Claim", "checkpoint_claim", "entry_time"]
 
 _WRONG_MAX: Final = 10
 
@@ -20,79 +29,79 @@ _WRONG_MAX: Final = 10
 class Claim(NamedTuple):
     """Somebody says that the chain was at this place."""
 
-    link: Link
+    link: ChainLink
     who: str
     checkpoint: Checkpoint | None = None
 
 
-def claim_of(checkpoint: Checkpoint) -> Claim:
+def checkpoint_claim(checkpoint: Checkpoint) -> Claim:
     at = checkpoint.at.isoformat(sep=" ", timespec="seconds")
     return Claim(checkpoint.link, f"the checkpoint of {at}", checkpoint)
 
 
-def point_in(rows: Iterable[Row | None], seq: int) -> Point:
+def entry_time(rows: Iterable[RecordRow | None], seq: int) -> EntryTime:
     """An entry, and when it was made if it is in one of these records."""
     for row in rows:
-        if row is not None and head_of(row.body).seq <= seq <= row.last:
+        if row is not None and read_header(row.body).seq <= seq <= row.last:
             with suppress(ValueError):
-                return Point(seq, moment(row.at))
-    return Point(seq, None)
+                return EntryTime(seq, from_microseconds(row.at))
+    return EntryTime(seq, None)
 
 
-class Following:
+class ChainFollower:
     """Where we are in a chain that is followed from `begin`: what was taken is sound up to `end`."""
 
-    def __init__(self, begin: Link) -> None:
+    def __init__(self, begin: ChainLink) -> None:
         self.begin = begin
         self.end = begin
         self._vouched = begin  # the last place of which somebody else says the same
 
-    def take(self, row: Row) -> Break | None:
+    def take(self, row: RecordRow) -> ChainBreak | None:
         """The next entry; None: it is what was written."""
-        found = break_at(row, self.end)
+        found = find_break(row, self.end)
         if found is not None:
             return self._explained(row, found)
-        self.end = Link(row.last, row.hash)
+        self.end = ChainLink(row.last, row.hash)
         return None
 
-    def hear(self, claim: Claim) -> Break | None:
+    def hear(self, claim: Claim) -> ChainBreak | None:
         """What somebody says of the place where we are, or of one that was passed over; None: we say the same."""
         seq, digest = claim.link
         assert seq <= self.end.seq, f"a claim about entry {seq} at {self.end.seq}"
         if seq < self.end.seq:  # of a place inside the record that was taken last
-            return Break(self._vouched.seq + 1, f"{claim.who} says that a record ended with entry {seq}")
+            return ChainBreak(self._vouched.seq + 1, f"{claim.who} says that a record ended with entry {seq}")
         if digest == self.end.hash:
             self._vouched = self.end
             return None
         said = f"{claim.who} says that entry {seq} was another"
         if seq == self.begin.seq:
-            return Break(seq + 1, f"{said}, so what follows it is not what followed it then")
+            return ChainBreak(seq + 1, f"{said}, so what follows it is not what followed it then")
         first = self._vouched.seq + 1
         which = f"entry {seq}" if first == seq else f"one of the entries {first} to {seq}"
-        return Break(first, f"{which} is not what was written: all fit each other, but {said}")
+        return ChainBreak(first, f"{which} is not what was written: all fit each other, but {said}")
 
-    def _explained(self, row: Row, found: Break) -> Break:
+    def _explained(self, row: RecordRow, found: ChainBreak) -> ChainBreak:
         before = self.end
         try:
-            parts = take_apart(row.body)
+            parts = split_record(row.body)
         except ValueError:
             return found
         first = parts.head.seq
         if first == found.seq:
             return found
         head = parts.head._replace(seq=found.seq)
-        body = put_together(head, parts.event, parts.audiences, parts.raws)
-        if break_at(row._replace(body=body, last=head.last), before) is None:
-            return Break(found.seq, f"entry {found.seq} is not what was written: its number is {first}")
+        body = join_record(head, parts.event, parts.audiences, parts.raws)
+        if find_break(row._replace(body=body, last=head.last), before) is None:
+            return ChainBreak(found.seq, f"entry {found.seq} is not what was written: its number is {first}")
         if self.begin.seq < first <= before.seq:
             why = f"there are two entries {first}, the other after entry {before.seq}: one was put in"
-            return Break(first, why)
+            return ChainBreak(first, why)
         if first <= before.seq:
-            return Break(found.seq, f"after entry {before.seq} an entry {first} was put in")
-        return Break(found.seq, f"entry {found.seq} is missing, the next one is {first}")
+            return ChainBreak(found.seq, f"after entry {before.seq} an entry {first} was put in")
+        return ChainBreak(found.seq, f"entry {found.seq} is missing, the next one is {first}")
 
 
-class Witnesses:
+class CheckpointVerifier:
     """The checkpoints of a space: which of them can be believed, and which fit."""
 
     def __init__(self, space: str, keys: Sequence[Ed25519PublicKey]) -> None:
@@ -112,7 +121,7 @@ class Witnesses:
         if checkpoint.space != self._space:
             self.doubt(f"{what} is of space {named(checkpoint.space)}")
             return False
-        if not self._keys or any(check(checkpoint, key) for key in self._keys):
+        if not self._keys or any(has_valid_signature(checkpoint, key) for key in self._keys):
             return True
         self.doubt(
             f"{what} was not signed with {'this key' if len(self._keys) == 1 else 'one of these keys'}"
@@ -135,18 +144,18 @@ class Witnesses:
         self._last = checkpoint
         self._signers[checkpoint.key] = None
 
-    def summary(self, *, is_done: bool) -> Checkpoints:
+    def summary(self, *, is_done: bool) -> CheckpointSummary:
         """Of what was seen; where all was gone through, keys that have signed nothing of it are a fault."""
         wrong = self._wrong
         if self._wrong_count > len(wrong):
             wrong = [*wrong, f"and so on, {self._wrong_count} in all"]
         if is_done and self._keys and not self._fit and not wrong:
             wrong = ["nothing here was signed with the key: there is no checkpoint to compare with"]
-        return Checkpoints(
+        return CheckpointSummary(
             fit=self._fit,
             before=self._before,
             checked=bool(self._keys),
             keys=tuple(self._signers),
-            last=None if self._last is None else Point(self._last.seq, self._last.at),
+            last=None if self._last is None else EntryTime(self._last.seq, self._last.at),
             wrong=tuple(wrong),
         )

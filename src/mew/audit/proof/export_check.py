@@ -9,23 +9,23 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from mew.journal.files.database import Damaged
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Link, Row, first_link
+from mew.journal.record import ChainLink, RecordRow, genesis_link
 
 from .checkpoints import Checkpoint
-from .cross_checks import Following, Witnesses, claim_of, point_in
-from .export import Selection
+from .cross_checks import ChainFollower, CheckpointVerifier, checkpoint_claim, entry_time
+from .export import RecordSelection
 from .export_lines import (
     FORMAT,
     CheckpointLine,
-    Digest,
-    Header,
-    Line,
+    ExportDigest,
+    ExportHeader,
+    ExportLine,
     differences,
     encode_line,
     lines_of,
     row_of,
 )
-from .verification_result import Broken, Point, Verdict, unreadable
+from .verification_result import BrokenEntry, EntryTime, VerificationResult, unreadable
 from .verify import Walked
 
 __all__ = ["read_export", "verify_export"]
@@ -33,13 +33,13 @@ __all__ = ["read_export", "verify_export"]
 _LINE_BYTES_MAX: Final = 512 << 20  # an envelope has 64 MiB at most, and its quotes are escaped
 _TOLD_EVERY: Final = 4 << 20
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_headers: Final = msgspec.json.Decoder(Header)
-_lines: Final = msgspec.json.Decoder(Line)
+_headers: Final = msgspec.json.Decoder(ExportHeader)
+_lines: Final = msgspec.json.Decoder(ExportLine)
 
 
 def verify_export(
     file: BinaryIO, keys: Sequence[Ed25519PublicKey] = (), walked: Walked | None = None
-) -> Verdict:
+) -> VerificationResult:
     """Whether it is sound, and up to where. `walked` is told of bytes.
 
     Raises:
@@ -64,7 +64,7 @@ def verify_export(
     return export.verdict(broken)
 
 
-def read_export(file: BinaryIO) -> Selection:
+def read_export(file: BinaryIO) -> RecordSelection:
     """Its records, each of which is checked before it is yielded.
 
     Raises:
@@ -77,10 +77,10 @@ def read_export(file: BinaryIO) -> Selection:
         raise Damaged(header)
     export = _Export(header, ())
     _demand(export.begin())
-    return Selection(header.space, export.after, _rows(lines, export))
+    return RecordSelection(header.space, export.after, _rows(lines, export))
 
 
-def _rows(lines: Iterator[bytes], export: "_Export") -> Iterator[Row]:
+def _rows(lines: Iterator[bytes], export: "_Export") -> Iterator[RecordRow]:
     for line in lines:
         _demand(export.take(line))
         if export.row is not None:
@@ -88,7 +88,7 @@ def _rows(lines: Iterator[bytes], export: "_Export") -> Iterator[Row]:
     _demand(export.end())
 
 
-def _demand(broken: Broken | None) -> None:
+def _demand(broken: BrokenEntry | None) -> None:
     if broken is not None:
         raise Damaged(broken.why)
 
@@ -108,7 +108,7 @@ def _size(file: BinaryIO) -> int:
         return 0
 
 
-def _header(line: bytes) -> Header | str:
+def _header(line: bytes) -> ExportHeader | str:
     """The first line; or what is wrong with it."""
     if not line:
         return "the file is empty"
@@ -128,34 +128,34 @@ def _header(line: bytes) -> Header | str:
 class _Export:
     """An export, line by line."""
 
-    def __init__(self, header: Header, keys: Sequence[Ed25519PublicKey]) -> None:
-        self.row: Row | None = None  # that the line ended which was taken last, if it did
-        self._lines: list[tuple[bytes, Line]] = []  # of the record that has begun
+    def __init__(self, header: ExportHeader, keys: Sequence[Ed25519PublicKey]) -> None:
+        self.row: RecordRow | None = None  # that the line ended which was taken last, if it did
+        self._lines: list[tuple[bytes, ExportLine]] = []  # of the record that has begun
         self._lines_bytes = 0
         self._header = header
-        self.after = Link(header.after.seq, bytes.fromhex(header.after.hash))
-        self._following = Following(self.after)
-        self._witnesses = Witnesses(header.space, keys)
-        self._digest = Digest(header)
+        self.after = ChainLink(header.after.seq, bytes.fromhex(header.after.hash))
+        self._following = ChainFollower(self.after)
+        self._witnesses = CheckpointVerifier(header.space, keys)
+        self._digest = ExportDigest(header)
         self._number = 1
-        self._first: Row | None = None
-        self._latest: Row | None = None
-        self._agreed: Row | None = None  # the last of which a checkpoint says the same
+        self._first: RecordRow | None = None
+        self._latest: RecordRow | None = None
+        self._agreed: RecordRow | None = None  # the last of which a checkpoint says the same
         self._is_whole = False
 
-    def begin(self) -> Broken | None:
-        if self.after.seq == 0 and self.after != first_link(self._header.space):
-            return Broken(1, f"the chain does not begin as that of a space {self._header.space!r} does")
+    def begin(self) -> BrokenEntry | None:
+        if self.after.seq == 0 and self.after != genesis_link(self._header.space):
+            return BrokenEntry(1, f"the chain does not begin as that of a space {self._header.space!r} does")
         return None
 
-    def take(self, written: bytes) -> Broken | None:
+    def take(self, written: bytes) -> BrokenEntry | None:
         """The next line; None: it is sound."""
         self._number += 1
         self.row = None
         seq = self._following.end.seq + 1
         where = f"in the record of entry {seq}" if self._lines else f"where entry {seq} should be"
         if self._is_whole:
-            return Broken(None, f"line {self._number} stands behind the last one")
+            return BrokenEntry(None, f"line {self._number} stands behind the last one")
         try:
             line = _lines.decode(written)
             if self._lines and (line.checkpoint is not None or line.until is not None):
@@ -166,24 +166,24 @@ class _Export:
                 return self._last(written)
             return self._entry(written, line)
         except (*_NOT_JSON, ValueError) as error:
-            return Broken(seq, f"line {self._number}, {where}, is not what was written: {error}")
+            return BrokenEntry(seq, f"line {self._number}, {where}, is not what was written: {error}")
 
-    def end(self) -> Broken | None:
+    def end(self) -> BrokenEntry | None:
         """No line is left."""
         if self._is_whole:
             return None
         end = self._following.end.seq
-        return Broken(end + 1, f"the file breaks off after entry {end}: its last line is missing")
+        return BrokenEntry(end + 1, f"the file breaks off after entry {end}: its last line is missing")
 
-    def verdict(self, broken: Broken | None) -> Verdict:
+    def verdict(self, broken: BrokenEntry | None) -> VerificationResult:
         begin, last = self.after, self._following.end.seq
         if broken is not None and broken.seq is not None:
             last = max(broken.seq - 1, begin.seq)
         has_some = last > begin.seq
-        return Verdict(
+        return VerificationResult(
             space=self._header.space,
             after=self._header.after,
-            begins=begin == first_link(self._header.space),
+            begins=begin == genesis_link(self._header.space),
             entries=last - begin.seq,
             first=self._point(begin.seq + 1) if has_some else None,
             last=self._point(last) if has_some else None,
@@ -191,10 +191,10 @@ class _Export:
             checkpoints=self._witnesses.summary(is_done=broken is None),
         )
 
-    def _point(self, seq: int) -> Point:
-        return point_in((self._first, self._latest, self._agreed), seq)
+    def _point(self, seq: int) -> EntryTime:
+        return entry_time((self._first, self._latest, self._agreed), seq)
 
-    def _entry(self, written: bytes, line: Line) -> Broken | None:
+    def _entry(self, written: bytes, line: ExportLine) -> BrokenEntry | None:
         before = self._lines[-1][1] if self._lines else None
         if before is not None and before.seq is not None:
             following = ((before.seq + 1, 0), (before.seq, before.n + 1))
@@ -210,7 +210,7 @@ class _Export:
         row = row_of([one for _, one in lines])
         broken = self._following.take(row)
         if broken is not None:
-            return Broken(*broken)
+            return BrokenEntry(*broken)
         self._first = self._first or row
         self._latest = row
         expected = lines_of(row)
@@ -220,34 +220,36 @@ class _Export:
             wrong = differences(text, encode_line(right))
             if wrong:
                 why = f"its {', '.join(wrong)} is not what it holds"
-                return Broken(right.seq, f"entry {right.seq} is not what was written: {why}")
+                return BrokenEntry(right.seq, f"entry {right.seq} is not what was written: {why}")
         self.row = row
         return None
 
-    def _checkpoint(self, written: bytes, checkpoint: Checkpoint) -> Broken | None:
+    def _checkpoint(self, written: bytes, checkpoint: Checkpoint) -> BrokenEntry | None:
         end = self._following.end
         if differences(written, encode_line(CheckpointLine(checkpoint))):
-            return Broken(None, f"line {self._number} is not a checkpoint as it was written")
+            return BrokenEntry(None, f"line {self._number} is not a checkpoint as it was written")
         if checkpoint.seq != end.seq:
             why = f"line {self._number}, a checkpoint of entry {checkpoint.seq}, stands after entry {end.seq}"
-            return Broken(None, why)
+            return BrokenEntry(None, why)
         self._digest.add(checkpoint)
         if not self._witnesses.believes(checkpoint):
             return None
-        broken = self._following.hear(claim_of(checkpoint))
+        broken = self._following.hear(checkpoint_claim(checkpoint))
         if broken is not None:
-            return Broken(*broken)
+            return BrokenEntry(*broken)
         self._witnesses.agree(checkpoint)
         self._agreed = self._latest
         return None
 
-    def _last(self, written: bytes) -> Broken | None:
+    def _last(self, written: bytes) -> BrokenEntry | None:
         end = self._following.end
         expected = self._digest.last_line(end, end.seq - self.after.seq)
         wrong = differences(written, encode_line(expected))
         if "until" in wrong or "entries" in wrong:
-            return Broken(end.seq + 1, f"entry {end.seq + 1} is missing: the last line says where it ends")
+            return BrokenEntry(
+                end.seq + 1, f"entry {end.seq + 1} is missing: the last line says where it ends"
+            )
         if wrong:
-            return Broken(None, "the first line, the last, or a checkpoint is not what was written")
+            return BrokenEntry(None, "the first line, the last, or a checkpoint is not what was written")
         self._is_whole = True
         return None

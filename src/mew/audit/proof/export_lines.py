@@ -17,19 +17,27 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from mew.audit.record.facts import REFUSED_LATE
-from mew.audit.record.subjects import called
-from mew.journal.record import Head, Link, Row, microseconds, moment, put_together, take_apart
+from mew.audit.record.subjects import mcp_call_in
+from mew.journal.record import (
+    ChainLink,
+    RecordHeader,
+    RecordRow,
+    from_microseconds,
+    join_record,
+    split_record,
+    to_microseconds,
+)
 
 from .checkpoints import Checkpoint
-from .verification_result import Place
+from .verification_result import ChainPosition
 
 __all__ = [
     "FORMAT",
     "CheckpointLine",
-    "Digest",
     "EntryLine",
-    "Header",
-    "Line",
+    "ExportDigest",
+    "ExportHeader",
+    "ExportLine",
     "differences",
     "encode_line",
     "lines_of",
@@ -45,17 +53,17 @@ _CALLS: Final = frozenset({"mcp/request", "mcp/proposal"})
 _UNSEEN: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
 
 
-class Header(Struct, frozen=True, kw_only=True):
+class ExportHeader(Struct, frozen=True, kw_only=True):
     """The first line: of which space, after which entry, and when and by which mew it was written."""
 
     mew_export: int = FORMAT
     space: str
-    after: Place
+    after: ChainPosition
     made_at: str
     mew: str
 
 
-class Proof(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordProof(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What else the record holds whose last line this is, and its hash."""
 
     event: str
@@ -83,7 +91,7 @@ class EntryLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     connection: str = ""
     refusal: str = ""
     envelope: str = ""
-    record: Proof | None = None
+    record: RecordProof | None = None
 
 
 class CheckpointLine(Struct, frozen=True):
@@ -92,41 +100,41 @@ class CheckpointLine(Struct, frozen=True):
     checkpoint: Checkpoint
 
 
-class LastLine(Struct, frozen=True):
+class ExportTrailer(Struct, frozen=True):
     """That nothing is missing at the end. The digest is over what no entry proves."""
 
-    until: Place
+    until: ChainPosition
     entries: int
     digest: str
 
 
-class Line(Struct, frozen=True, gc=False):
+class ExportLine(Struct, frozen=True, gc=False):
     """Any line but the first, as far as it must be understood to be checked."""
 
     seq: Annotated[int, Meta(ge=0)] | None = None
     n: int = 0
     at: str = ""
     envelope: str = ""
-    record: Proof | None = None
+    record: RecordProof | None = None
     checkpoint: Checkpoint | None = None
-    until: Place | None = None
+    until: ChainPosition | None = None
     entries: int = 0
     digest: str = ""
 
 
-class Digest:
+class ExportDigest:
     """Over the first line, the checkpoints, and where it ends: in that order, as we write them."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: ExportHeader) -> None:
         self._hash = sha256(b"mew/export/2\n" + encode_line(header))
 
     def add(self, checkpoint: Checkpoint) -> None:
         self._hash.update(encode_line(CheckpointLine(checkpoint)))
 
-    def last_line(self, end: Link, entries: int) -> LastLine:
+    def last_line(self, end: ChainLink, entries: int) -> ExportTrailer:
         whole = self._hash.copy()
         whole.update(f"{end.seq}\n{end.hash.hex()}\n{entries}".encode())
-        return LastLine(Place(end.seq, end.hash.hex()), entries, whole.hexdigest())
+        return ExportTrailer(ChainPosition(end.seq, end.hash.hex()), entries, whole.hexdigest())
 
 
 class _Event(Struct, gc=False):
@@ -165,18 +173,18 @@ def encode_line(line: object) -> bytes:
     return written + b"\n"
 
 
-def lines_of(row: Row) -> list[EntryLine]:
+def lines_of(row: RecordRow) -> list[EntryLine]:
     """What there is to be read in a record, a line for each envelope or other event.
 
     Raises:
         ValueError: it is no record.
     """
-    parts = take_apart(row.body)
+    parts = split_record(row.body)
     head = parts.head
     try:
         event = _events.decode(parts.event)
-        at = rfc3339(moment(head.at))
-        proof = Proof(
+        at = rfc3339(from_microseconds(head.at))
+        proof = RecordProof(
             event=parts.event.decode(),
             audiences=parts.audiences.decode(),
             judged_at=head.judged_at,
@@ -217,7 +225,7 @@ def _envelope_line(
     seq: int, at: str, kind: str, raw: bytes, *, n: int = 0, connection: str = "", refusal: str = ""
 ) -> EntryLine:
     sent = _envelopes.decode(raw)
-    method, name = called(bytes(sent.payload)) if sent.kind in _CALLS else ("", "")
+    method, name = mcp_call_in(bytes(sent.payload)) if sent.kind in _CALLS else ("", "")
     return EntryLine(
         seq=seq,
         n=n,
@@ -237,7 +245,7 @@ def _envelope_line(
     )
 
 
-def row_of(lines: Sequence[Line]) -> Row:
+def row_of(lines: Sequence[ExportLine]) -> RecordRow:
     """The record as it was kept, if its lines are true; the last of them has the proof.
 
     Raises:
@@ -252,9 +260,9 @@ def row_of(lines: Sequence[Line]) -> Row:
     raws = tuple(line.envelope.encode() for line in lines if line.envelope)
     made = sum(line.n > 0 for line in lines)
     event, audiences = proof.event.encode(), proof.audiences.encode()
-    head = Head(
+    head = RecordHeader(
         first.seq,
-        microseconds(at),
+        to_microseconds(at),
         proof.judged_at,
         len(raws) - made,
         made,
@@ -262,7 +270,9 @@ def row_of(lines: Sequence[Line]) -> Row:
         len(audiences),
         proof.flags,
     )
-    return Row(0, head.last, head.at, put_together(head, event, audiences, raws), bytes.fromhex(proof.hash))
+    return RecordRow(
+        0, head.last, head.at, join_record(head, event, audiences, raws), bytes.fromhex(proof.hash)
+    )
 
 
 def rfc3339(at: datetime) -> str:

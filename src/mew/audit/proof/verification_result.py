@@ -4,33 +4,40 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mew.journal.port import Loss
+from mew.journal.port import LostEntries
 
-__all__ = ["Broken", "Checkpoints", "Place", "Point", "Verdict", "unreadable"]
+__all__ = [
+    "BrokenEntry",
+    "ChainPosition",
+    "CheckpointSummary",
+    "EntryTime",
+    "VerificationResult",
+    "unreadable",
+]
 
 
-class Place(Struct, frozen=True):
+class ChainPosition(Struct, frozen=True):
     """A place in a chain: the last entry before it, and its hash in hexadecimal."""
 
     seq: int
     hash: str
 
 
-class Point(Struct, frozen=True):
+class EntryTime(Struct, frozen=True):
     """An entry, and when it was written: None where that cannot be read any more."""
 
     seq: int
     at: datetime | None
 
 
-class Broken(Struct, frozen=True):
+class BrokenEntry(Struct, frozen=True):
     """The first entry that is not sound, and why; all before it are. Without a number: it is no entry."""
 
     seq: int | None
     why: str
 
 
-class Checkpoints(Struct, frozen=True, kw_only=True):
+class CheckpointSummary(Struct, frozen=True, kw_only=True):
     """How many fit the chain, how many lie before it and cannot be compared, and what is wrong with others.
 
     `checked`: whether their signatures were, by the keys that were given. `last` is the last that fits, and `keys` are
@@ -41,11 +48,11 @@ class Checkpoints(Struct, frozen=True, kw_only=True):
     before: int = 0
     checked: bool = False
     keys: tuple[str, ...] = ()
-    last: Point | None = None
+    last: EntryTime | None = None
     wrong: tuple[str, ...] = ()
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class VerificationResult(Struct, frozen=True, kw_only=True):
     """What is sound: entries from `first` to `last`, so many, after a place that is `after`.
 
     `begins`: whether that is where the space itself began; if not, the entries before it are not here. `lost`: entries
@@ -53,14 +60,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """
 
     space: str
-    after: Place | None
+    after: ChainPosition | None
     begins: bool
     entries: int
-    first: Point | None
-    last: Point | None
-    broken: Broken | None
-    checkpoints: Checkpoints
-    lost: tuple[Loss, ...] = ()
+    first: EntryTime | None
+    last: EntryTime | None
+    broken: BrokenEntry | None
+    checkpoints: CheckpointSummary
+    lost: tuple[LostEntries, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -68,15 +75,15 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return self.broken is None and not self.checkpoints.wrong and not self.lost
 
 
-def unreadable(why: str, space: str = "") -> Verdict:
+def unreadable(why: str, space: str = "") -> VerificationResult:
     """Nothing of it can be read."""
-    return Verdict(
+    return VerificationResult(
         space=space,
         after=None,
         begins=False,
         entries=0,
         first=None,
         last=None,
-        broken=Broken(None, why),
-        checkpoints=Checkpoints(),
+        broken=BrokenEntry(None, why),
+        checkpoints=CheckpointSummary(),
     )

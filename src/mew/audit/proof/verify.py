@@ -13,12 +13,12 @@ from mew.journal.files.folder import space_folder
 from mew.journal.files.high_water import MARKS_FILE, high_water_mark, read_losses
 from mew.journal.files.snapshots import Snapshots
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Break, Row, first_link
+from mew.journal.record import ChainBreak, RecordRow, genesis_link
 from mew.journal.recovery.wal import WalStatus, wal_status
 
-from .checkpoints import FILE, read_all
-from .cross_checks import Claim, Following, Witnesses, claim_of, point_in
-from .verification_result import Broken, Place, Point, Verdict, unreadable
+from .checkpoints import FILE, read_checkpoint_file
+from .cross_checks import ChainFollower, CheckpointVerifier, Claim, checkpoint_claim, entry_time
+from .verification_result import BrokenEntry, ChainPosition, EntryTime, VerificationResult, unreadable
 
 __all__ = ["Walked", "verify_journal"]
 
@@ -31,7 +31,7 @@ _TOLD_EVERY: Final = 4096
 
 def verify_journal(
     folder: Path, space: str, keys: Sequence[Ed25519PublicKey] = (), walked: Walked | None = None
-) -> Verdict:
+) -> VerificationResult:
     """Whether the records of a space in this folder are sound, and up to where; also while a gateway writes them.
 
     With keys every checkpoint must be signed with one of them; without, they are believed. No index is trusted.
@@ -55,7 +55,7 @@ def _verified(
     keys: Sequence[Ed25519PublicKey],
     walked: Walked | None,
     files: ExitStack,
-) -> Verdict:
+) -> VerificationResult:
     walk = _Walk(database, folder, space, keys, walked, files)
     broken = walk.go()
     for _ in range(_TRIES):
@@ -84,17 +84,17 @@ class _Walk:
         self._space = space
         self._walked = walked
         self._files = files
-        self._witnesses = Witnesses(space, keys)
+        self._witnesses = CheckpointVerifier(space, keys)
         self._notes: list[str] = []
         row = database.spaces().get(space)
         if row is None:
             raise JournalUnavailable(f"{database.path}: there is no space {space!r} in it")
         self._number = row.id
         self._begin = row.begin
-        self._following = Following(self._begin)
-        self._first: Row | None = None
-        self._latest: Row | None = None
-        self._agreed: Row | None = None  # the last of which somebody else says the same
+        self._following = ChainFollower(self._begin)
+        self._first: RecordRow | None = None
+        self._latest: RecordRow | None = None
+        self._agreed: RecordRow | None = None  # the last of which somebody else says the same
         self._claims = self._gather()  # before the records: those that are written meanwhile are not missed
 
     @property
@@ -102,30 +102,30 @@ class _Walk:
         """Whether the first records were dropped while they were read."""
         return self._database.spaces()[self._space].begin != self._begin
 
-    def go(self) -> Broken | None:
+    def go(self) -> BrokenEntry | None:
         begin = self._begin
-        if begin.seq == 0 and begin != first_link(self._space):
-            return Broken(1, f"the chain does not begin as that of a space {self._space!r} does")
+        if begin.seq == 0 and begin != genesis_link(self._space):
+            return BrokenEntry(1, f"the chain does not begin as that of a space {self._space!r} does")
         try:
             found = self._hear() or self._go_through() or self._missing()
             if found is not None:
-                return Broken(*found)
+                return BrokenEntry(*found)
             ((fault,),) = self._database.ask("PRAGMA quick_check(1)")
         except Damaged as error:
             seq = self._following.end.seq + 1
-            return Broken(seq, f"entry {seq}, or one soon after it, cannot be read: {error}")
+            return BrokenEntry(seq, f"entry {seq}, or one soon after it, cannot be read: {error}")
         if fault == "ok":
             return None
-        return Broken(None, f"the file is damaged, and entries after the last may be lost: {fault}")
+        return BrokenEntry(None, f"the file is damaged, and entries after the last may be lost: {fault}")
 
-    def verdict(self, broken: Broken | None) -> Verdict:
+    def verdict(self, broken: BrokenEntry | None) -> VerificationResult:
         begin, last = self._begin, self._following.end.seq
         if broken is not None and broken.seq is not None:
             last = max(broken.seq - 1, begin.seq)
-        return Verdict(
+        return VerificationResult(
             space=self._space,
-            after=Place(begin.seq, begin.hash.hex()),
-            begins=begin == first_link(self._space),
+            after=ChainPosition(begin.seq, begin.hash.hex()),
+            begins=begin == genesis_link(self._space),
             entries=last - begin.seq,
             first=self._point(begin.seq + 1) if last > begin.seq else None,
             last=self._point(last) if last > begin.seq else None,
@@ -143,7 +143,7 @@ class _Walk:
         mark = None if self._database.is_blind else high_water_mark(self._journal, self._space)
         if mark is not None:
             claims.append(Claim(mark.link, f"the high-water mark in {MARKS_FILE}"))
-        written = read_all(self._folder)
+        written = read_checkpoint_file(self._folder)
         for line in written.wrong:
             self._witnesses.doubt(f"line {line} of {FILE} is no checkpoint")
         self._notes += [f"line {line} of {FILE} was cut off and does not count" for line in written.torn]
@@ -153,11 +153,11 @@ class _Walk:
             if checkpoint.seq < self._begin.seq:
                 self._witnesses.pass_over()
             else:
-                claims.append(claim_of(checkpoint))
+                claims.append(checkpoint_claim(checkpoint))
         kept = [claim for claim in claims if claim.link.seq >= self._begin.seq]
         return sorted(kept, key=lambda claim: claim.link.seq, reverse=True)
 
-    def _go_through(self) -> Break | None:
+    def _go_through(self) -> ChainBreak | None:
         following, told = self._following, 0
         for row in self._rows():
             broken = following.take(row)
@@ -173,11 +173,11 @@ class _Walk:
                 self._walked(row.n, self._database.last())
         return None
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[RecordRow]:
         for _, row in self._database.scan(space=self._number):
             yield row
 
-    def _hear(self) -> Break | None:
+    def _hear(self) -> ChainBreak | None:
         """All that is said of the place where we are, and of any that a batch has passed over."""
         claims, end = self._claims, self._following.end
         while claims and claims[-1].link.seq <= end.seq:
@@ -190,22 +190,22 @@ class _Walk:
                 self._witnesses.agree(claim.checkpoint)
         return None
 
-    def _missing(self) -> Break | None:
+    def _missing(self) -> ChainBreak | None:
         """Whether there was more than the last that is there."""
         last = self._following.end.seq
         status = wal_status(self._database.path, self._files, is_blind=self._database.is_blind)
         if status is WalStatus.LOST:
-            return Break(last + 1, f"what was written after entry {last} is damaged (in {JOURNAL}-wal)")
+            return ChainBreak(last + 1, f"what was written after entry {last} is damaged (in {JOURNAL}-wal)")
         if status is WalStatus.UNREAD:
             self._notes.append(f"what may be in {JOURNAL}-wal could not be looked at")
         if not self._claims:
             return None
         claim = self._claims[0]
-        return Break(
+        return ChainBreak(
             last + 1,
             f"entry {last + 1} is missing, with all after it: {claim.who} says that there was entry"
             f" {claim.link.seq}",
         )
 
-    def _point(self, seq: int) -> Point:
-        return point_in((self._first, self._latest, self._agreed), seq)
+    def _point(self, seq: int) -> EntryTime:
+        return entry_time((self._first, self._latest, self._agreed), seq)

@@ -19,9 +19,9 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
 from mew.space import Sent
 
-from .proposals import Execution, executed
+from .proposals import Execution, compare_request
 
-__all__ = ["Chain", "KeptEnvelopes", "Node", "chain_of", "told"]
+__all__ = ["ChainNode", "EnvelopeChain", "JournalEnvelopes", "annotated", "chain_of"]
 
 _NODES_MAX: Final = 500
 _NAMING_MAX: Final = 100
@@ -52,7 +52,7 @@ class FactLookup(Protocol):
 
 
 @dataclass(slots=True)
-class Node:
+class ChainNode:
     """One fact and what names it, in order. `left_out`: so many more do.
 
     `envelope`: what was shown, if it is still kept. `after_s`: since the node above.
@@ -63,15 +63,15 @@ class Node:
     envelope: Envelope | None = None
     execution: Execution | None = None
     remarks: list[str] = field(default_factory=list)
-    children: list["Node"] = field(default_factory=list)
+    children: list["ChainNode"] = field(default_factory=list)
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class EnvelopeChain:
     """`focus` is the fact that was asked about. `goes_on_above`: there is more before `root` than was looked at."""
 
-    root: Node
+    root: ChainNode
     focus: Fact
     goes_on_above: bool = False
 
@@ -81,7 +81,7 @@ class Chain:
         return [node.fact for node, _ in _nodes(self.root)]
 
 
-def chain_of(record: FactLookup, focus: Fact) -> Chain:
+def chain_of(record: FactLookup, focus: Fact) -> EnvelopeChain:
     """The tree that a fact is in, from the first that led to it."""
     ids = _Ids(record)
     path = _up(record, focus)
@@ -90,7 +90,7 @@ def chain_of(record: FactLookup, focus: Fact) -> Chain:
     for node in nodes:
         if not node.fact.refusal and (times := ids.times_used(node.fact.id)) > 1:
             node.remarks.append(f"its id was used {times:,} times")
-    return Chain(nodes[0], focus, goes_on_above=_cause(record, path[0]) is not None)
+    return EnvelopeChain(nodes[0], focus, goes_on_above=_cause(record, path[0]) is not None)
 
 
 class _Ids:
@@ -115,7 +115,7 @@ class _Ids:
         return meant is not None and meant.key == cause.key
 
 
-def told(chain: Chain, envelope_of: Callable[[Fact], Envelope | None]) -> Chain:
+def annotated(chain: EnvelopeChain, envelope_of: Callable[[Fact], Envelope | None]) -> EnvelopeChain:
     """The same chain, with what was shown, how it differs from what was proposed, and what is odd about it."""
     for node, above in _nodes(chain.root):
         node.envelope = envelope_of(node.fact)
@@ -126,7 +126,7 @@ def told(chain: Chain, envelope_of: Callable[[Fact], Envelope | None]) -> Chain:
             continue
         node.after_s = (fact.at - above.fact.at) / _SECOND_US
         if (fact.kind, above.fact.kind) == (Kind.MCP_REQUEST, Kind.MCP_PROPOSAL):
-            node.execution = executed(above.fact, fact, _payloads(above, node))
+            node.execution = compare_request(above.fact, fact, _payloads(above, node))
         node.remarks += _odd(fact, above.fact)
         others = [cause for cause in fact.causes if cause != above.fact.id]
         if others:
@@ -149,9 +149,9 @@ def _cause(record: FactLookup, fact: Fact) -> Fact | None:
     return next((cause for cause in before if cause.kind == answered), before[0] if before else None)
 
 
-def _found(record: FactLookup, ids: _Ids, path: Sequence[Fact]) -> list[Node]:
+def _found(record: FactLookup, ids: _Ids, path: Sequence[Fact]) -> list[ChainNode]:
     """The first of a path, what names it, what names that, and so on, level by level; those of the path in any case."""
-    nodes = {fact.key: Node(fact) for fact in path}
+    nodes = {fact.key: ChainNode(fact) for fact in path}
     below = {above.key: below for above, below in pairwise(path)}
     looking = deque((node, depth) for depth, node in enumerate(nodes.values(), 1))
     while looking:
@@ -165,18 +165,18 @@ def _found(record: FactLookup, ids: _Ids, path: Sequence[Fact]) -> list[Node]:
             is_beside = below.get(fact.key) not in (None, *naming)
             node.left_out += record.times_named(fact.id, fact.key) - len(naming) - is_beside
         for one in taken:
-            nodes[one.key] = Node(one)
+            nodes[one.key] = ChainNode(one)
             looking.append((nodes[one.key], depth + 1))
     return list(nodes.values())
 
 
-def _hang(ids: _Ids, nodes: Sequence[Node]) -> None:
+def _hang(ids: _Ids, nodes: Sequence[ChainNode]) -> None:
     """Hang each node, but for the first, on what it answers, or else on the first that it names."""
     root, *others = sorted(nodes, key=lambda node: node.fact.key)
-    by_id: dict[str, list[Node]] = {}
+    by_id: dict[str, list[ChainNode]] = {}
     for node in nodes:
         by_id.setdefault(node.fact.id, []).append(node)
-    above: dict[int, Node] = {}
+    above: dict[int, ChainNode] = {}
     depths = {id(root): 1}
     for node in others:
         named = [one for cause in node.fact.causes for one in by_id.get(cause, ())]
@@ -188,16 +188,16 @@ def _hang(ids: _Ids, nodes: Sequence[Node]) -> None:
         on.children.append(node)
 
 
-def _nodes(root: Node) -> Iterator[tuple[Node, Node | None]]:
+def _nodes(root: ChainNode) -> Iterator[tuple[ChainNode, ChainNode | None]]:
     """Every node with the one above it."""
-    waiting: list[tuple[Node, Node | None]] = [(root, None)]
+    waiting: list[tuple[ChainNode, ChainNode | None]] = [(root, None)]
     while waiting:
         node, above = waiting.pop()
         yield node, above
         waiting += [(child, node) for child in reversed(node.children)]
 
 
-def _payloads(proposal: Node, request: Node) -> tuple[object, object] | None:
+def _payloads(proposal: ChainNode, request: ChainNode) -> tuple[object, object] | None:
     if proposal.envelope is None or request.envelope is None:
         return None
     try:
@@ -223,7 +223,7 @@ def _some(ids: Sequence[str]) -> str:
 _BYTES_MAX: Final = 32 << 20
 
 
-class KeptEnvelopes:
+class JournalEnvelopes:
     """What facts are of, up to so many bytes in all."""
 
     def __init__(self, journal: JournalReader, bytes_max: int = _BYTES_MAX) -> None:

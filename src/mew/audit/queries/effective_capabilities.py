@@ -14,16 +14,23 @@ from mew.protocol.capability import Capability
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.space import Entry, Event, Refuse, Sent, Space, TimePassed
 from mew.space.holdings import base, is_known
-from mew.space.state import Granted, SpaceState
+from mew.space.state import ActiveGrant, SpaceState
 
 from .search import facts_of_grants, last_before
 
-__all__ = ["Held", "Holder", "Origin", "Step", "holders", "standing_at"]
+__all__ = [
+    "CapabilityOrigin",
+    "DelegationStep",
+    "EffectiveCapability",
+    "ParticipantCapabilities",
+    "effective_capabilities",
+    "state_at",
+]
 
 _STEPS_MAX: Final = 64
 
 
-class Origin(StrEnum):
+class CapabilityOrigin(StrEnum):
     """Where somebody has a capability from."""
 
     CONFIGURATION = "configuration"
@@ -32,7 +39,7 @@ class Origin(StrEnum):
     GRANT = "grant"
 
 
-class Step(Struct, frozen=True):
+class DelegationStep(Struct, frozen=True):
     """One up the chain: who gave it, and by which grant they had it themselves; None: they held it of themselves.
 
     `others`: so many more grants, together with this one, made up what was given. `in_force`: whether it still is.
@@ -44,37 +51,37 @@ class Step(Struct, frozen=True):
     others: int = 0
 
 
-class Held(Struct, frozen=True):
+class EffectiveCapability(Struct, frozen=True):
     """One capability of somebody's, as it is written. Of a grant: its id, when it was given, until when, and the chain.
 
     `narrowed`: a part of what the configuration gives was revoked.
     """
 
     capability: Any
-    origin: Origin
+    origin: CapabilityOrigin
     grant_id: str | None = None
     given: datetime | None = None
     until: datetime | None = None
-    chain: tuple[Step, ...] = ()
+    chain: tuple[DelegationStep, ...] = ()
     narrowed: bool = False
 
 
-class Holder(Struct, frozen=True):
+class ParticipantCapabilities(Struct, frozen=True):
     """Somebody who belongs to the space. `invited_by`: None for who is configured or vouched for."""
 
     participant: str
     invited_by: str | None
-    held: tuple[Held, ...]
+    held: tuple[EffectiveCapability, ...]
 
 
-def holders(state: SpaceState, only: str | None = None) -> list[Holder]:
+def effective_capabilities(state: SpaceState, only: str | None = None) -> list[ParticipantCapabilities]:
     """Everyone who belongs to the space, or one of them, with all that they hold."""
     everyone = dict.fromkeys([*state.rules.profiles, *state.identities, *state.invited])
-    received: dict[str, list[Granted]] = {}
+    received: dict[str, list[ActiveGrant]] = {}
     for granted in state.grants.values():
         received.setdefault(granted.recipient, []).append(granted)
     return [
-        Holder(
+        ParticipantCapabilities(
             who,
             state.invited[who].by if who in state.invited else None,
             (*_own(state, who), *_received(state, received.get(who, ()))),
@@ -84,18 +91,18 @@ def holders(state: SpaceState, only: str | None = None) -> list[Holder]:
     ]
 
 
-def _own(state: SpaceState, who: ParticipantId) -> Iterator[Held]:
-    origins: dict[Any, Origin] = {}
-    configured = Origin.IDENTITY if who in state.identities else Origin.CONFIGURATION
+def _own(state: SpaceState, who: ParticipantId) -> Iterator[EffectiveCapability]:
+    origins: dict[Any, CapabilityOrigin] = {}
+    configured = CapabilityOrigin.IDENTITY if who in state.identities else CapabilityOrigin.CONFIGURATION
     given = state.identities.get(who, state.rules.profiles.get(who, ()))
     whole = [] if who in state.invited else [(capability, configured) for capability in given]
-    whole += [(capability, Origin.BASELINE) for capability in state.rules.baseline]
+    whole += [(capability, CapabilityOrigin.BASELINE) for capability in state.rules.baseline]
     for capability, origin in whole:
         origins.setdefault(_before_cuts(capability), origin)
     known = {capability for capability, _ in whole}
     for capability in dict.fromkeys(base(state, who)):
         origin = origins.get(_before_cuts(capability), configured)
-        yield Held(capability.source, origin, narrowed=capability not in known)
+        yield EffectiveCapability(capability.source, origin, narrowed=capability not in known)
 
 
 def _before_cuts(capability: Capability) -> Capability:
@@ -103,24 +110,26 @@ def _before_cuts(capability: Capability) -> Capability:
     return Capability.parse({name: value for name, value in capability.source.items() if name != "except"})
 
 
-def _received(state: SpaceState, grants: Iterable[Granted]) -> Iterator[Held]:
+def _received(state: SpaceState, grants: Iterable[ActiveGrant]) -> Iterator[EffectiveCapability]:
     for granted in grants:
         chain = tuple(_chain(state, granted))
         for capability in granted.capabilities:
-            yield Held(capability.source, Origin.GRANT, granted.id, granted.at, granted.expires_at, chain)
+            yield EffectiveCapability(
+                capability.source, CapabilityOrigin.GRANT, granted.id, granted.at, granted.expires_at, chain
+            )
 
 
-def _chain(state: SpaceState, granted: Granted) -> Iterator[Step]:
+def _chain(state: SpaceState, granted: ActiveGrant) -> Iterator[DelegationStep]:
     """Up from a grant, by the first of the grants that its giver needed; ids used again cannot make a circle of it."""
     seen: set[EnvelopeId] = {granted.id}
-    current: Granted | None = granted
+    current: ActiveGrant | None = granted
     while current is not None and len(seen) <= _STEPS_MAX:
         via = _first(state, current.via)
         if via is None:
-            yield Step(current.by)
+            yield DelegationStep(current.by)
             return
         above = state.grants.get(via)
-        yield Step(current.by, via, in_force=above is not None, others=len(current.via) - 1)
+        yield DelegationStep(current.by, via, in_force=above is not None, others=len(current.via) - 1)
         current = None if via in seen else above
         seen.add(via)
 
@@ -133,7 +142,7 @@ def _first(state: SpaceState, via: Sequence[EnvelopeId]) -> EnvelopeId | None:
 _NOBODY_WAITS: Final = ("paused", "shut_down")  # what was accepted was accepted, whoever was to be silent
 
 
-def standing_at(journal: JournalReader, index: Index, at: datetime) -> SpaceState:
+def state_at(journal: JournalReader, index: Index, at: datetime) -> SpaceState:
     """The state at this time: what everyone held and had granted, who was invited and who kicked.
 
     Who was connected, paused or streaming is not in it: of a million entries only those are gone through that say who

@@ -9,12 +9,12 @@ from mew.audit.record.facts import CONFIGURED, Fact, FactKey
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
 
-__all__ = ["End", "Given", "grants_given"]
+__all__ = ["GrantEnd", "GrantRecord", "grant_history"]
 
 _EXPIRED = "expired"
 
 
-class End(StrEnum):
+class GrantEnd(StrEnum):
     """What became of a grant.
 
     Taken back: by the gateway, since who gave it no longer holds it. Removed: who had it belongs to the space no more.
@@ -30,11 +30,11 @@ class End(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Given(Struct):
+class GrantRecord(Struct):
     """A grant, or what somebody was invited with; `ended` is what ended it, if the record says."""
 
     fact: Fact
-    end: End = End.UNKNOWN
+    end: GrantEnd = GrantEnd.UNKNOWN
     ended: Fact | None = None
 
     @property
@@ -42,7 +42,7 @@ class Given(Struct):
         return self.fact.whom[0] if self.fact.whom else ""
 
 
-def grants_given(facts: Iterable[Fact], in_force: Collection[str]) -> list[Given]:
+def grant_history(facts: Iterable[Fact], in_force: Collection[str]) -> list[GrantRecord]:
     """All grants among these facts, in order; those in force now are named."""
     story = _Story()
     for fact in facts:
@@ -50,19 +50,19 @@ def grants_given(facts: Iterable[Fact], in_force: Collection[str]) -> list[Given
     for given in story.running.values():
         cut = story.cuts.get(given.recipient)
         if cut is not None and cut.seq > given.fact.seq:
-            given.end, given.ended = End.CUT, cut
+            given.end, given.ended = GrantEnd.CUT, cut
     for given in {given.fact.id: given for given in story.all}.values():  # of those with one id, the last
         if given.fact.id in in_force:
-            given.end, given.ended = End.IN_FORCE, None
+            given.end, given.ended = GrantEnd.IN_FORCE, None
     return story.all
 
 
 class _Story:
     def __init__(self) -> None:
-        self.all: list[Given] = []
-        self.running: dict[FactKey, Given] = {}
+        self.all: list[GrantRecord] = []
+        self.running: dict[FactKey, GrantRecord] = {}
         self.cuts: dict[str, Fact] = {}  # by whose they are, the last of them
-        self._latest: dict[tuple[str, str], Given] = {}  # by id, and whose it is
+        self._latest: dict[tuple[str, str], GrantRecord] = {}  # by id, and whose it is
         self._configured: set[str] = set()
         self._invited: set[str] = set()
 
@@ -84,7 +84,7 @@ class _Story:
         if fact.kind == Kind.INVITE:
             self._invited.update(fact.whom)
         if fact.about:
-            given = self.running[fact.key] = Given(fact)
+            given = self.running[fact.key] = GrantRecord(fact)
             self._latest[fact.id, given.recipient] = given
             self.all.append(given)
 
@@ -97,15 +97,15 @@ class _Story:
         )
         if given is None or given.fact.key not in self.running:
             return
-        end = End.REVOKED
+        end = GrantEnd.REVOKED
         if fact.who == GATEWAY:
-            end = End.EXPIRED if fact.note == _EXPIRED else End.TAKEN_BACK
+            end = GrantEnd.EXPIRED if fact.note == _EXPIRED else GrantEnd.TAKEN_BACK
         self._end(given, end, fact)
 
     def _remove(self, who: set[str], fact: Fact) -> None:
         for given in [given for given in self.running.values() if given.recipient in who]:
-            self._end(given, End.REMOVED, fact)
+            self._end(given, GrantEnd.REMOVED, fact)
 
-    def _end(self, given: Given, end: End, fact: Fact) -> None:
+    def _end(self, given: GrantRecord, end: GrantEnd, fact: Fact) -> None:
         given.end, given.ended = end, fact
         del self.running[given.fact.key]

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct
 from mew.audit.record.digest import AMBIGUOUS
 from mew.audit.record.facts import Fact, FactKey
 from mew.audit.record.subjects import NO_ANSWER, RPC_ERROR
-from mew.journal.record import moment
+from mew.journal.record import from_microseconds
 from mew.proposals.differences import Difference, differences
 from mew.proposals.record import (
     ENTRY_BYTES,
@@ -33,9 +33,9 @@ from mew.protocol.kinds import JsonRpcError, Kind
 
 __all__ = [
     "Execution",
-    "Step",
-    "Verdict",
-    "executed",
+    "ProposalStep",
+    "RequestMatch",
+    "compare_request",
     "is_as_proposed",
     "record_of",
     "records_of",
@@ -45,7 +45,7 @@ __all__ = [
 _NOTIFICATION: Final = "notifications/"
 
 
-class Step(NamedTuple):
+class ProposalStep(NamedTuple):
     """What a fact did to the proposal with this id, in a word: approved, rejected, fulfilled, failed, withdrew."""
 
     word: str
@@ -92,11 +92,11 @@ def record_of(fact: Fact) -> ProposalRecord | None:
         params={},
         created=fact.time,
         why=fact.note or None,
-        expires_at=moment(fact.expires) if fact.expires else None,
+        expires_at=from_microseconds(fact.expires) if fact.expires else None,
     )
 
 
-def steps_of(facts: Iterable[Fact], record: ProposalRecord, now: datetime) -> dict[FactKey, Step]:
+def steps_of(facts: Iterable[Fact], record: ProposalRecord, now: datetime) -> dict[FactKey, ProposalStep]:
     """Say of each of these facts what it did to one proposal, as far as it did anything."""
     words: dict[tuple[str, str], str] = {}
     for sent in record.fulfilments:
@@ -110,7 +110,7 @@ def steps_of(facts: Iterable[Fact], record: ProposalRecord, now: datetime) -> di
     if record.status(now) is ProposalStatus.EXPIRED:
         words[Kind.MCP_PROPOSAL, record.id] = "expired"
     found = ((fact, words.get((fact.kind, fact.id))) for fact in facts)
-    return {fact.key: Step(word, record.id) for fact, word in found if word is not None}
+    return {fact.key: ProposalStep(word, record.id) for fact, word in found if word is not None}
 
 
 def is_as_proposed(proposal: Fact, request: Fact) -> bool:
@@ -162,7 +162,7 @@ def _target(whom: Sequence[str]) -> Target:
     return names if len(names) > 1 else next(iter(names), None)
 
 
-class Verdict(StrEnum):
+class RequestMatch(StrEnum):
     """What a request is beside the proposal it names."""
 
     AS_PROPOSED = "as_proposed"
@@ -173,17 +173,17 @@ class Verdict(StrEnum):
 class Execution(Struct, frozen=True):
     """`changes`: from what was proposed to what was sent, where both are still kept; None: they are not."""
 
-    verdict: Verdict
+    verdict: RequestMatch
     changes: tuple[Difference, ...] | None
 
 
-def executed(proposal: Fact, request: Fact, payloads: tuple[Any, Any] | None) -> Execution:
+def compare_request(proposal: Fact, request: Fact, payloads: tuple[Any, Any] | None) -> Execution:
     """Compare a request with the proposal it names; with the payloads of both, where they are kept."""
     if is_as_proposed(proposal, request):
-        return Execution(Verdict.AS_PROPOSED, ())
+        return Execution(RequestMatch.AS_PROPOSED, ())
     record = record_of(proposal)
     fulfils = record is not None and record.is_fulfilled_by(request.whom, request.about, {})
-    verdict = Verdict.EDITED if fulfils else Verdict.UNRELATED
+    verdict = RequestMatch.EDITED if fulfils else RequestMatch.UNRELATED
     if payloads is None:
         return Execution(verdict, None)
     changes = differences(*map(_compared, payloads))

@@ -15,30 +15,30 @@ from msgspec import Struct
 
 from mew.audit.record.facts import CONFIGURED, IDENTIFIED, Fact, FactKey
 from mew.audit.record.index import Index
-from mew.journal.record import microseconds, moment
+from mew.journal.record import from_microseconds, to_microseconds
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.kinds import Kind
 
-from .proposals import Step, records_of, steps_of
+from .proposals import ProposalStep, records_of, steps_of
 
 __all__ = [
     "PART_CHARS_MIN",
-    "Attempt",
-    "Filters",
-    "Outcome",
-    "Refusals",
-    "attempts",
+    "FactFilter",
+    "OutcomeFilter",
+    "RefusalCount",
+    "RepeatedRefusal",
+    "count_refusals",
     "facts_about",
     "facts_of_grants",
-    "find",
+    "find_facts",
     "first_and_last",
     "first_since",
     "last_before",
-    "listed",
     "proposal_facts",
     "proposal_of",
     "proposal_steps",
-    "refusals",
+    "repeated_refusals",
+    "select_facts",
     "tally",
     "tally_refused",
 ]
@@ -63,7 +63,7 @@ _GIVING_KINDS: Final = (Kind.GRANT, Kind.REVOKE, Kind.INVITE, Kind.KICK, CONFIGU
 _DECIDING_KINDS: Final = (Kind.MCP_REQUEST, Kind.MCP_REJECT, Kind.MCP_WITHDRAW)
 
 
-class Outcome(StrEnum):
+class OutcomeFilter(StrEnum):
     """What came of it."""
 
     ANY = "any"
@@ -72,13 +72,13 @@ class Outcome(StrEnum):
 
 
 _OUTCOMES: Final = {
-    Outcome.ANY: "TRUE",
-    Outcome.ACCEPTED: "+refusal = ''",
-    Outcome.REFUSED: "+refusal <> ''",
+    OutcomeFilter.ANY: "TRUE",
+    OutcomeFilter.ACCEPTED: "+refusal = ''",
+    OutcomeFilter.REFUSED: "+refusal <> ''",
 }
 
 
-class Filters(Struct, frozen=True, kw_only=True):
+class FactFilter(Struct, frozen=True, kw_only=True):
     """What is asked for. `kind` and `about` are patterns with `*` and `?`; `until` itself is no longer in it.
 
     `about` without a colon also fits what stands behind one: the name of a tool will do.
@@ -93,18 +93,18 @@ class Filters(Struct, frozen=True, kw_only=True):
     refusal: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    outcome: Outcome = Outcome.ANY
+    outcome: OutcomeFilter = OutcomeFilter.ANY
     management: bool = False
 
 
-class Page(NamedTuple):
+class FactPage(NamedTuple):
     """Facts, the oldest first. `more`: others fit too, older ones, or newer ones where the oldest were asked for."""
 
     facts: list[Fact]
     more: bool
 
 
-class Refusals(NamedTuple):
+class RefusalCount(NamedTuple):
     """One participant, refused so many times with one code, first and last at these times."""
 
     who: str
@@ -114,17 +114,17 @@ class Refusals(NamedTuple):
     last: datetime
 
 
-def listed(index: Index, filters: Filters, *, limit: int, oldest: bool = False) -> Page:
+def select_facts(index: Index, filters: FactFilter, *, limit: int, oldest: bool = False) -> FactPage:
     """The newest facts that fit, or the oldest; one walk at most."""
     where, values = _condition(filters)
     order = "" if oldest else "DESC"
     tail = f"ORDER BY seq {order}, n {order} LIMIT {int(limit) + 1}"
     found = index.select(where, values, tail=tail)
     facts = found[:limit]
-    return Page(facts if oldest else facts[::-1], more=len(found) > limit)
+    return FactPage(facts if oldest else facts[::-1], more=len(found) > limit)
 
 
-def find(index: Index, written: str) -> list[Fact]:
+def find_facts(index: Index, written: str) -> list[Fact]:
     """What somebody may mean: an id, the beginning or the end of one, or the number of an entry, with or without a `#`.
 
     Participants choose their ids. So everything is found that it may mean, and nothing stands for something else; with
@@ -146,7 +146,7 @@ def find(index: Index, written: str) -> list[Fact]:
 
 def last_before(index: Index, at: datetime) -> int:
     """The last entry up to this time that the record knows; 0 if there is none."""
-    ((seq,),) = index.rows("SELECT max(seq) FROM facts WHERE at <= ?", (microseconds(at),))
+    ((seq,),) = index.rows("SELECT max(seq) FROM facts WHERE at <= ?", (to_microseconds(at),))
     return seq or 0
 
 
@@ -154,7 +154,7 @@ def first_since(index: Index, since: datetime | None) -> int:
     """The first entry from this time on that the record knows; one beyond all if there is none."""
     if since is None:
         return 0
-    ((seq,),) = index.rows("SELECT min(seq) FROM facts WHERE at >= ?", (microseconds(since),))
+    ((seq,),) = index.rows("SELECT min(seq) FROM facts WHERE at >= ?", (to_microseconds(since),))
     return _BEYOND_ALL if seq is None else int(seq)
 
 
@@ -165,7 +165,7 @@ def facts_of_grants(index: Index, after: int, until: int) -> list[Fact]:
     return index.select(where, (*_GIVING_KINDS, after, until), tail="ORDER BY +seq, n")
 
 
-def refusals(index: Index, filters: Filters) -> list[Refusals]:
+def count_refusals(index: Index, filters: FactFilter) -> list[RefusalCount]:
     """How often each participant was refused, and why; the most frequent first."""
     where, values = _condition(filters)
     query = f"""
@@ -173,7 +173,10 @@ def refusals(index: Index, filters: Filters) -> list[Refusals]:
         WHERE refusal <> '' AND {where} GROUP BY who, refusal ORDER BY times DESC, who, refusal
     """
     found = index.rows(query, values)
-    return [Refusals._make((*one, moment(first), moment(last))) for *one, first, last in found]
+    return [
+        RefusalCount._make((*one, from_microseconds(first), from_microseconds(last)))
+        for *one, first, last in found
+    ]
 
 
 def tally(index: Index, column: Literal["kind", "who"], first: int = 0) -> dict[str, int]:
@@ -196,7 +199,7 @@ def first_and_last(index: Index, first: int = 0) -> tuple[datetime, datetime] | 
     """When the first fact from an entry on was, and the last of all."""
     ends = [f"SELECT at FROM facts WHERE seq >= ? ORDER BY seq {order} LIMIT 1" for order in ("", "DESC")]
     found = [index.rows(query, (first,)) for query in ends]
-    return (moment(found[0][0][0]), moment(found[1][0][0])) if all(found) else None
+    return (from_microseconds(found[0][0][0]), from_microseconds(found[1][0][0])) if all(found) else None
 
 
 def proposal_facts(index: Index, first: int = 0) -> list[Fact]:
@@ -232,11 +235,11 @@ def proposal_of(index: Index, fact: Fact) -> Fact | None:
     return next((one for one in named if one is not None and one.kind == Kind.MCP_PROPOSAL), None)
 
 
-def proposal_steps(index: Index, facts: Iterable[Fact], now: datetime) -> dict[FactKey, Step]:
+def proposal_steps(index: Index, facts: Iterable[Fact], now: datetime) -> dict[FactKey, ProposalStep]:
     """Say of each of these facts what it did to the proposal that it concerns, if it did anything."""
     facts = list(facts)
     concerned = (proposal_of(index, fact) for fact in facts)
-    steps: dict[FactKey, Step] = {}
+    steps: dict[FactKey, ProposalStep] = {}
     for proposal in {one.key: one for one in concerned if one is not None}.values():
         for fact, record in records_of(facts_about(index, proposal)):
             if fact.key == proposal.key:
@@ -255,10 +258,10 @@ def _with_responses(index: Index, facts: list[Fact]) -> list[Fact]:
     return sorted(found, key=lambda fact: fact.key)
 
 
-def _condition(filters: Filters) -> tuple[str, Sequence[Any]]:
+def _condition(filters: FactFilter) -> tuple[str, Sequence[Any]]:
     who = GATEWAY if filters.who == _GATEWAY_IN_SHORT else filters.who
-    since = None if filters.since is None else microseconds(filters.since)
-    until = None if filters.until is None else microseconds(filters.until)
+    since = None if filters.since is None else to_microseconds(filters.since)
+    until = None if filters.until is None else to_microseconds(filters.until)
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (_DID, (who, _json([who]))),
         (_CONCERNED, (_json(filters.whom), filters.whom)),
@@ -304,7 +307,7 @@ def _json(value: Any) -> str:
 
 
 @dataclass(slots=True)
-class Attempt:
+class RepeatedRefusal:
     """The same, tried so many times without anything else of that participant's being refused in between."""
 
     first: Fact
@@ -312,16 +315,16 @@ class Attempt:
     times: int = 1
 
 
-def attempts(refused: Iterable[Fact]) -> list[Attempt]:
+def repeated_refusals(refused: Iterable[Fact]) -> list[RepeatedRefusal]:
     """What these come to, by when each was tried last; they come in order."""
-    found: list[Attempt] = []
-    latest: dict[str, Attempt] = {}
+    found: list[RepeatedRefusal] = []
+    latest: dict[str, RepeatedRefusal] = {}
     for fact in refused:
         attempt = latest.get(fact.who)
         if attempt is not None and _tried(attempt.last) == _tried(fact):
             attempt.last, attempt.times = fact, attempt.times + 1
         else:
-            latest[fact.who] = attempt = Attempt(fact, fact)
+            latest[fact.who] = attempt = RepeatedRefusal(fact, fact)
             found.append(attempt)
     return sorted(found, key=lambda attempt: (attempt.last.seq, attempt.last.n))
 

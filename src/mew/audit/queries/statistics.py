@@ -19,10 +19,18 @@ from mew.protocol.kinds import Kind
 from .proposals import records_of
 from .search import first_and_last, first_since, proposal_facts, tally, tally_refused
 
-__all__ = ["Counted", "OfGrants", "OfProposals", "Statistics", "of_proposals", "percentile", "statistics_of"]
+__all__ = [
+    "FactCounts",
+    "GrantCounts",
+    "ProposalCounts",
+    "Statistics",
+    "percentile",
+    "proposal_counts",
+    "statistics_of",
+]
 
 
-class OfProposals(Struct, frozen=True, kw_only=True):
+class ProposalCounts(Struct, frozen=True, kw_only=True):
     """How many proposals stand where, by the statuses that `mew proposals` shows too; they add up to `proposed`.
 
     `edited`: of those approved, fulfilled or failed, with something else than was proposed. `rejected`: somebody said
@@ -44,7 +52,7 @@ class OfProposals(Struct, frozen=True, kw_only=True):
     decided_p90_s: float | None
 
 
-class Counted(Struct, frozen=True):
+class FactCounts(Struct, frozen=True):
     """So many facts with a kind, or of a participant."""
 
     name: str
@@ -52,7 +60,7 @@ class Counted(Struct, frozen=True):
     refused: int
 
 
-class OfGrants(Struct, frozen=True, kw_only=True):
+class GrantCounts(Struct, frozen=True, kw_only=True):
     """How often something was given and taken. Taken back: by the gateway, from whose giver no longer held it."""
 
     given: int = 0
@@ -76,17 +84,17 @@ class Statistics(Struct, frozen=True, kw_only=True):
     facts: int
     kept_from: int
     files: dict[str, int]
-    kinds: list[Counted]
-    participants: list[Counted]
+    kinds: list[FactCounts]
+    participants: list[FactCounts]
     refusals: dict[str, int]
-    grants: OfGrants
-    proposals: OfProposals
-    tools: list[OfProposals]
+    grants: GrantCounts
+    proposals: ProposalCounts
+    tools: list[ProposalCounts]
 
 
-def of_proposals(
+def proposal_counts(
     records: Iterable[tuple[str, ProposalRecord]], now: datetime
-) -> tuple[OfProposals, list[OfProposals]]:
+) -> tuple[ProposalCounts, list[ProposalCounts]]:
     """Count all together, and by what was proposed, the most frequent first."""
     by_tool: dict[str, list[ProposalRecord]] = {}
     for about, record in records:
@@ -109,10 +117,10 @@ def _decided_s(record: ProposalRecord) -> float | None:
     return (decision.at - record.created).total_seconds()
 
 
-def _counted(about: str, records: Sequence[ProposalRecord], now: datetime) -> OfProposals:
+def _counted(about: str, records: Sequence[ProposalRecord], now: datetime) -> ProposalCounts:
     statuses = Counter(record.status(now) for record in records)
     times = sorted(seconds for record in records if (seconds := _decided_s(record)) is not None)
-    return OfProposals(
+    return ProposalCounts(
         about=about,
         proposed=len(records),
         open=statuses[ProposalStatus.OPEN],
@@ -146,7 +154,7 @@ def statistics_of(
         refused_people[who] += times
         codes[refusal] += times
     records = [(fact.about, record) for fact, record in records_of(proposal_facts(index, begin))]
-    together, tools = of_proposals(records, now)
+    together, tools = proposal_counts(records, now)
     return Statistics(
         space=journal.space,
         first=ends and ends[0],
@@ -164,11 +172,11 @@ def statistics_of(
     )
 
 
-def _tallied(all_of: Mapping[str, int], refused: Mapping[str, int]) -> list[Counted]:
-    return [Counted(name, times - refused[name], refused[name]) for name, times in all_of.items()]
+def _tallied(all_of: Mapping[str, int], refused: Mapping[str, int]) -> list[FactCounts]:
+    return [FactCounts(name, times - refused[name], refused[name]) for name, times in all_of.items()]
 
 
-def _of_grants(index: Index, first: int) -> OfGrants:
+def _of_grants(index: Index, first: int) -> GrantCounts:
     query = """
         SELECT kind, who = ? AS by_gateway, who = ? AND note = 'expired', count(*) FROM facts
         WHERE kind IN (?, ?, ?, ?) AND refusal = '' AND seq >= ? GROUP BY 1, 2, 3
@@ -176,7 +184,7 @@ def _of_grants(index: Index, first: int) -> OfGrants:
     kinds = (Kind.GRANT, Kind.REVOKE, Kind.INVITE, Kind.KICK)
     found = index.rows(query, (GATEWAY, GATEWAY, *kinds, first))
     times = {(kind, bool(by_gateway), bool(expired)): count for kind, by_gateway, expired, count in found}
-    return OfGrants(
+    return GrantCounts(
         given=times.get((Kind.GRANT, False, False), 0),
         revoked=times.get((Kind.REVOKE, False, False), 0),
         taken_back=times.get((Kind.REVOKE, True, False), 0),

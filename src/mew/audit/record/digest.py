@@ -11,7 +11,7 @@ import msgspec
 
 from mew.protocol.json import NOT_JSON, delimiters
 
-__all__ = ["AMBIGUOUS", "digest_of"]
+__all__ = ["AMBIGUOUS", "payload_digest"]
 
 AMBIGUOUS: Final = "?"
 _BYTES: Final = 16
@@ -19,7 +19,7 @@ _FRACTION: Final = re.compile(rb"[0-9](?:\.[0-9]|[eE])")
 _encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
-def digest_of(payload: bytes) -> str:
+def payload_digest(payload: bytes) -> str:
     """Of the method and params in a payload; no params are as good as empty ones. Empty where no method is in it.
 
     Where a key occurs twice, what is asked for depends on who reads it: then it is like nothing but itself, byte for

@@ -9,13 +9,13 @@ from typing import Final, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from mew.journal.record import Record, microseconds, moment
+from mew.journal.record import Record, from_microseconds, to_microseconds
 from mew.protocol.codec import decode
 from mew.protocol.envelope import GATEWAY, Envelope
 from mew.protocol.kinds import is_talk
 from mew.space import Configured, Identified, Sent, Violated
 
-from .subjects import subject
+from .subjects import summarize
 
 __all__ = ["CONFIGURED", "IDENTIFIED", "REFUSED_LATE", "Fact", "FactKey", "facts_of"]
 
@@ -60,13 +60,13 @@ class Fact(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def time(self) -> datetime:
-        return moment(self.at)
+        return from_microseconds(self.at)
 
 
 def facts_of(record: Record) -> list[Fact]:
     """What the audit record says of an entry."""
     entry = record.entry
-    at, event, last = microseconds(entry.at), entry.event, entry.last
+    at, event, last = to_microseconds(entry.at), entry.event, entry.last
     facts: list[Fact] = []
     match event:
         case Sent(envelopes):
@@ -90,7 +90,7 @@ def facts_of(record: Record) -> list[Fact]:
 
 
 def _of_envelope(seq: int, n: int, at: int, envelope: Envelope, refusal: str = "") -> Fact:
-    found = subject(envelope)
+    found = summarize(envelope)
     return Fact(
         seq=seq,
         n=n,

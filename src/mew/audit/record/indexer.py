@@ -13,12 +13,12 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from mew.audit.proof.checkpoints import Checkpointing, Signer
+from mew.audit.proof.checkpoints import CheckpointWriter, Signer
 from mew.journal.files.database import FILE, Damaged
 from mew.journal.files.folder import identity
 from mew.journal.files.locator import Locator
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 
 from .index import catch_up
 
@@ -47,7 +47,7 @@ class Indexer:
         self._now = now
         self._signer = signer
         self._every_s = every_s
-        self._signing: dict[str, Checkpointing] = {}
+        self._signing: dict[str, CheckpointWriter] = {}
         self._indexed = 0
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="mew-index")
         self._stopped = Event()
@@ -117,8 +117,8 @@ class Indexer:
         for space, seq, digest in locator.ask(_LAST_RECORDS):
             signing = self._signing.get(space)
             if signing is None:
-                signing = self._signing[space] = Checkpointing(self._folder, space, self._signer)
-            link = Link(seq, digest)
+                signing = self._signing[space] = CheckpointWriter(self._folder, space, self._signer)
+            link = ChainLink(seq, digest)
             if is_last or signing.due(link, now):
                 signing.make(link, now)
 

@@ -7,18 +7,18 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from mew.journal.record import microseconds
+from mew.journal.record import to_microseconds
 from mew.protocol import kinds
-from mew.protocol.capability import in_short, named_by
+from mew.protocol.capability import name_field, short_text
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import NOT_JSON
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, literal
 from mew.space import Space
 
-from .digest import AMBIGUOUS, digest_of
+from .digest import AMBIGUOUS, payload_digest
 
-__all__ = ["NO_ANSWER", "RPC_ERROR", "Call", "Subject", "called", "subject"]
+__all__ = ["NO_ANSWER", "RPC_ERROR", "EnvelopeSummary", "McpCall", "mcp_call_in", "summarize"]
 
 RPC_ERROR: Final = "error "
 """How the note of a response begins that is a JSON-RPC error."""
@@ -34,7 +34,7 @@ _Moment = Annotated[datetime, Meta(tz=True)]
 _Shape = TypeVar("_Shape")
 
 
-class Subject(NamedTuple):
+class EnvelopeSummary(NamedTuple):
     """`about`: method and name as in `tools/call:write_file`, or capabilities; `whom`: those concerned; `note`: why.
 
     `digest`: of the method and params that are asked for. `grant`: the id of the one grant that is taken back.
@@ -69,32 +69,32 @@ class _Proposed(Struct, frozen=True):
     expires_at: Any = None
 
 
-def subject(envelope: Envelope) -> Subject:
+def summarize(envelope: Envelope) -> EnvelopeSummary:
     """What is worth a line of it, read as the space reads it. A payload that is not what its kind says gives no more
     than its addressees.
     """
     try:
         found = _READERS.get(envelope.kind, _any)(envelope)
     except NOT_JSON:
-        found = Subject()
+        found = EnvelopeSummary()
     whom = found.whom or envelope.to
     return found._replace(about=cut(found.about, _CHARS_MAX), whom=whom, note=cut(found.note, _CHARS_MAX))
 
 
-def _asked(envelope: Envelope) -> Subject:
+def _asked(envelope: Envelope) -> EnvelopeSummary:
     raw = bytes(envelope.payload) or b"{}"
-    digest = digest_of(raw)
+    digest = payload_digest(raw)
     note = _TWICE if digest.startswith(AMBIGUOUS) else ""
-    method, name = called(raw)
+    method, name = mcp_call_in(raw)
     method = cut(method, _METHOD_CHARS_MAX)
-    return Subject(f"{method}:{name}" if name else method, note=note, digest=digest)
+    return EnvelopeSummary(f"{method}:{name}" if name else method, note=note, digest=digest)
 
 
-def _proposed(envelope: Envelope) -> Subject:
+def _proposed(envelope: Envelope) -> EnvelopeSummary:
     """As a request, with what it is for and when it expires."""
     found, said = _asked(envelope), _read(envelope, _Proposed)
     try:
-        expires = 0 if said.expires_at is None else microseconds(msgspec.convert(said.expires_at, _Moment))
+        expires = 0 if said.expires_at is None else to_microseconds(msgspec.convert(said.expires_at, _Moment))
     except msgspec.ValidationError:
         expires = 0
     why = said.why if isinstance(said.why, str) else ""
@@ -104,98 +104,98 @@ def _proposed(envelope: Envelope) -> Subject:
     )
 
 
-def _rejected(envelope: Envelope) -> Subject:
+def _rejected(envelope: Envelope) -> EnvelopeSummary:
     """Both its code and its words, as far as they are texts: `unsafe: Not in the home folder.`"""
     if len(bytes(envelope.payload)) > _BYTES_MAX:
-        return Subject()
+        return EnvelopeSummary()
     said = _read(envelope, _Said)
-    return Subject(
+    return EnvelopeSummary(
         note=": ".join(part for part in (said.reason, said.message) if isinstance(part, str) and part)
     )
 
 
-def _answered(envelope: Envelope) -> Subject:
+def _answered(envelope: Envelope) -> EnvelopeSummary:
     answered = msgspec.json.decode(bytes(envelope.payload) or b"{}", type=_Answered)
     if answered.error is None and not bytes(answered.result):
-        return Subject(note=NO_ANSWER)
+        return EnvelopeSummary(note=NO_ANSWER)
     match answered.error:
         case None:
             pass
         case {"code": code, "message": str(message)}:
-            return Subject(note=f"{RPC_ERROR}{literal(code, _CODE_CHARS_MAX)}: {message}")
+            return EnvelopeSummary(note=f"{RPC_ERROR}{literal(code, _CODE_CHARS_MAX)}: {message}")
         case error:
-            return Subject(note=f"{RPC_ERROR}{literal(error, _CHARS_MAX)}")
+            return EnvelopeSummary(note=f"{RPC_ERROR}{literal(error, _CHARS_MAX)}")
     try:
         failed = msgspec.json.decode(bytes(answered.result) or b"{}", type=_Result).is_error
     except NOT_JSON:
         failed = False
-    return Subject(note="the tool failed" if failed else "")
+    return EnvelopeSummary(note="the tool failed" if failed else "")
 
 
-def _present(envelope: Envelope) -> Subject:
+def _present(envelope: Envelope) -> EnvelopeSummary:
     shown = _read(envelope, kinds.Presence)
-    return Subject(shown.event, (shown.participant.id,))
+    return EnvelopeSummary(shown.event, (shown.participant.id,))
 
 
-def _granted(envelope: Envelope) -> Subject:
+def _granted(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.Grant)
-    return Subject(_in_short(asked.capabilities), (asked.recipient,), asked.reason or "")
+    return EnvelopeSummary(_in_short(asked.capabilities), (asked.recipient,), asked.reason or "")
 
 
-def _revoked(envelope: Envelope) -> Subject:
+def _revoked(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.Revoke)
     if asked.grant_id:
-        return Subject(asked.grant_id, (asked.recipient,), asked.reason or "", grant=asked.grant_id)
-    return Subject(_in_short(asked.capabilities or ()), (asked.recipient,), asked.reason or "")
+        return EnvelopeSummary(asked.grant_id, (asked.recipient,), asked.reason or "", grant=asked.grant_id)
+    return EnvelopeSummary(_in_short(asked.capabilities or ()), (asked.recipient,), asked.reason or "")
 
 
-def _invited(envelope: Envelope) -> Subject:
+def _invited(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.Invite)
-    return Subject(_in_short(asked.initial_capabilities), (asked.participant_id,), asked.reason or "")
+    return EnvelopeSummary(_in_short(asked.initial_capabilities), (asked.participant_id,), asked.reason or "")
 
 
-def _invitation_made(envelope: Envelope) -> Subject:
-    return Subject(whom=(_read(envelope, kinds.InviteAck).participant_id,))
+def _invitation_made(envelope: Envelope) -> EnvelopeSummary:
+    return EnvelopeSummary(whom=(_read(envelope, kinds.InviteAck).participant_id,))
 
 
-def _kicked(envelope: Envelope) -> Subject:
+def _kicked(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.Kick)
-    return Subject(whom=(asked.participant_id,), note=asked.reason or "")
+    return EnvelopeSummary(whom=(asked.participant_id,), note=asked.reason or "")
 
 
-def _stream_opened(envelope: Envelope) -> Subject:
-    return Subject(_read(envelope, kinds.StreamOpen).stream_id)
+def _stream_opened(envelope: Envelope) -> EnvelopeSummary:
+    return EnvelopeSummary(_read(envelope, kinds.StreamOpen).stream_id)
 
 
-def _stream_closed(envelope: Envelope) -> Subject:
+def _stream_closed(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.StreamClose)
-    return Subject(asked.stream_id or "", note=asked.reason or "")
+    return EnvelopeSummary(asked.stream_id or "", note=asked.reason or "")
 
 
-def _stream_received(envelope: Envelope) -> Subject:
-    return Subject(_read(envelope, kinds.StreamAck).stream_id)
+def _stream_received(envelope: Envelope) -> EnvelopeSummary:
+    return EnvelopeSummary(_read(envelope, kinds.StreamAck).stream_id)
 
 
-def _written_to(envelope: Envelope) -> Subject:
+def _written_to(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.StreamWriter)
-    return Subject(asked.stream_id, (asked.participant_id,))
+    return EnvelopeSummary(asked.stream_id, (asked.participant_id,))
 
 
-def _handed_over(envelope: Envelope) -> Subject:
+def _handed_over(envelope: Envelope) -> EnvelopeSummary:
     asked = _read(envelope, kinds.StreamTransfer)
-    return Subject(asked.stream_id, (asked.new_owner,))
+    return EnvelopeSummary(asked.stream_id, (asked.new_owner,))
 
 
-def _any(envelope: Envelope) -> Subject:
+def _any(envelope: Envelope) -> EnvelopeSummary:
     """Whom it concerns is whom it is addressed to."""
     if len(bytes(envelope.payload)) > _BYTES_MAX and envelope.kind not in Space.RULES:
-        return Subject()
+        return EnvelopeSummary()
     reason = _read(envelope, _Said).reason
-    return Subject(note=reason if isinstance(reason, str) else "")
+    return EnvelopeSummary(note=reason if isinstance(reason, str) else "")
 
 
 def _in_short(capabilities: Sequence[Any]) -> str:
-    about = ", ".join(map(in_short, capabilities[:_CAPABILITIES_MAX]))
+    about = ", ".join(map(short_text, capabilities[:_CAPABILITIES_MAX]))
     more = len(capabilities) - _CAPABILITIES_MAX
     return f"{about} and {more} more" if more > 0 else about
 
@@ -204,7 +204,7 @@ def _read(envelope: Envelope, shape: type[_Shape]) -> _Shape:
     return msgspec.json.decode(bytes(envelope.payload) or b"{}", type=shape)
 
 
-_READERS: Final[dict[str, Callable[[Envelope], Subject]]] = {
+_READERS: Final[dict[str, Callable[[Envelope], EnvelopeSummary]]] = {
     Kind.MCP_PROPOSAL: _proposed,
     Kind.MCP_REJECT: _rejected,
     Kind.MCP_REQUEST: _asked,
@@ -227,7 +227,7 @@ _READERS: Final[dict[str, Callable[[Envelope], Subject]]] = {
 }
 
 
-class Call(NamedTuple):
+class McpCall(NamedTuple):
     """`name`: of the tool or prompt, or the URI of the resource; empty where the method has none."""
 
     method: str
@@ -244,14 +244,14 @@ _fields: Final = msgspec.json.Decoder(dict[str, Raw])
 _strings: Final = msgspec.json.Decoder(str)
 
 
-def called(payload: bytes) -> Call:
+def mcp_call_in(payload: bytes) -> McpCall:
     """What a payload calls; empty where it says none."""
     method = ""
     try:
         asked = _calls.decode(payload)
         method = asked.method
-        field = named_by(method)
+        field = name_field(method)
         named = None if field is None else _fields.decode(asked.params).get(field)
-        return Call(method) if named is None else Call(method, _strings.decode(named))
+        return McpCall(method) if named is None else McpCall(method, _strings.decode(named))
     except NOT_JSON:
-        return Call(method)
+        return McpCall(method)

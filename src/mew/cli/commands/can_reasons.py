@@ -8,7 +8,7 @@ from rich.text import Text
 from mew.cli.render.capability import words_of
 from mew.cli.render.envelope import colour_of
 from mew.cli.render.ids import short
-from mew.protocol.capability import Capability, CapabilitySet, in_short
+from mew.protocol.capability import Capability, CapabilitySet, short_text
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import InvalidCapability, ProtocolError
 from mew.protocol.kinds import Kind
@@ -163,7 +163,7 @@ def _written(capability: Capability) -> str:
     """As people write it; whom it is for is said beside it."""
     to = capability.source.get("to")
     bare = {name: value for name, value in capability.source.items() if name != "to"}
-    text = visible(in_short(bare), _CHARS_MAX).replace('\\"', '"')
+    text = visible(short_text(bare), _CHARS_MAX).replace('\\"', '"')
     return text if to is None else f"{text} to {named(to) if isinstance(to, str) else literal(to)}"
 
 

@@ -47,7 +47,7 @@ def gateway(
       mew gateway --config space.yaml --port 8080
     """
     # Here, so that other commands start without them.
-    from mew.gateway.address_file import announced
+    from mew.gateway.address_file import published_address
     from mew.gateway.config.loader import load_config
     from mew.gateway.server import serve
 
@@ -57,7 +57,7 @@ def gateway(
         read = load_config(config, os.environ)
 
         def ready(url: str) -> None:
-            stack.enter_context(announced(read.file, url))
+            stack.enter_context(published_address(read.file, url))
             line = f"mew gateway listens on {url}, spaces: {', '.join(read.spaces)}"
             if log_format is LogFormat.JSON:
                 _logger.info(line)

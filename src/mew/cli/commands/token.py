@@ -22,7 +22,7 @@ from mew.cli.passphrase import new_passphrase, unsealed
 from mew.cli.render.table import console, name, put, table
 from mew.cli.render.text import note, say, say_json
 from mew.cli.session import said_plainly
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.gateway.auth.sealed import SealedToken, read_sealed, seal, sealed_path, write_sealed
 from mew.gateway.auth.tokens import token_path, token_variable
 from mew.gateway.config.settings import state_dir
@@ -237,7 +237,7 @@ def _prepare(path: Path) -> None:
 
 def _tell_gateway(file: Path) -> bool:
     """Have the gateway of this file read its tokens again, if it runs on this machine."""
-    if whereabouts(file) is None or not hasattr(signal, "SIGHUP"):
+    if read_address(file) is None or not hasattr(signal, "SIGHUP"):
         return False
     with suppress(OSError, ValueError, KeyError, TypeError):
         written = json.loads((state_dir(file) / "gateway.json").read_bytes()[:_BYTES_MAX])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.gateway.auth.sealed import SealedToken, read_sealed, sealed_path
 from mew.gateway.auth.tokens import token_path, token_variable
 from mew.gateway.config.loader import Config, load_config
@@ -39,7 +39,7 @@ class Folder:
         Raises:
             Failed: that cannot be known.
         """
-        if (running := whereabouts(self.file)) is not None:
+        if (running := read_address(self.file)) is not None:
             return running
         server = self.config.server
         if server.public_url is not None:
@@ -147,7 +147,7 @@ def typed(config: Path | None, name: str | None, environ: Mapping[str, str]) -> 
         file = wrap_file(name, environ)
     except ValueError as error:
         raise Failed(f"--wrapped: {error}") from None
-    if whereabouts(file) is None:
+    if read_address(file) is None:
         running = running_wraps(environ)
         there = f"there is {', '.join(running)}" if running else "nothing is wrapped now"
         raise Failed(f"--wrapped: no server runs wrapped as {name!r}; {there}")

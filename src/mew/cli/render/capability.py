@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from mew.protocol.capability import in_short, named_by
+from mew.protocol.capability import name_field, short_text
 from mew.protocol.visible import literal, visible
 
 __all__ = ["in_words", "words_of"]
@@ -70,12 +70,12 @@ def in_words(held: Iterable[Any]) -> str:
 def words_of(capability: Any) -> str:
     """One capability as it is written, an object or a string, in a few words."""
     if not isinstance(capability, dict) or not isinstance(capability.get("kind"), str):
-        return visible(in_short(capability), _VALUE_CHARS_MAX)
+        return visible(short_text(capability), _VALUE_CHARS_MAX)
     kind, payload = capability["kind"], capability.get("payload")
     known = set(capability) <= {"kind", "payload", "to", "except"}
     said = (_asking(kind, payload) if kind in _VERBS else _said(kind, payload)) if known else None
     if said is None:
-        return visible(in_short(capability), _VALUE_CHARS_MAX)
+        return visible(short_text(capability), _VALUE_CHARS_MAX)
     return said + _whom(kind, capability.get("to")) + _less(capability.get("except"))
 
 
@@ -92,7 +92,7 @@ def _asking(kind: str, payload: Any) -> str | None:
         return None
     method, params = payload["method"], payload.get("params")
     verb, anything = _METHODS.get(method, (f"request {visible(method, 60)}", ""))
-    key = named_by(method)
+    key = name_field(method)
     fields = dict(params) if isinstance(params, dict) else {}
     name = fields.pop(key, None) if key is not None else None
     what = anything if name is None else _names(name)

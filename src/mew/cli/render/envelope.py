@@ -10,7 +10,7 @@ from zlib import crc32
 
 from rich.text import Text
 
-from mew.protocol.capability import in_short
+from mew.protocol.capability import short_text
 from mew.protocol.envelope import GATEWAY, Envelope
 from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Kind
@@ -122,7 +122,7 @@ def _why(content: _Content, name: str = "reason") -> str:
 
 
 def _capabilities(written: list[Any]) -> str:
-    listed = ", ".join(visible(in_short(one), 80) for one in written[:_NAMES_MAX])
+    listed = ", ".join(visible(short_text(one), 80) for one in written[:_NAMES_MAX])
     return f"{listed} and {len(written) - _NAMES_MAX} more" if len(written) > _NAMES_MAX else listed
 
 

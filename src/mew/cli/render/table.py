@@ -10,9 +10,9 @@ from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.queries.proposals import Step
+from mew.audit.queries.proposals import ProposalStep
 from mew.audit.record.facts import CONFIGURED, IDENTIFIED, Fact
-from mew.journal.record import moment as when
+from mew.journal.record import from_microseconds as when
 from mew.protocol.envelope import GATEWAY
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
@@ -150,7 +150,7 @@ def who_did(fact: Fact) -> Text:
     return name(fact.who)
 
 
-def verb(fact: Fact, step: Step | None = None) -> Text:
+def verb(fact: Fact, step: ProposalStep | None = None) -> Text:
     """The kind in a word, where there is one for it; of a decision, what it decided: `approved 3f2a91c0`."""
     if step is not None and fact.kind != Kind.MCP_PROPOSAL:
         return Text.assemble(step.word, " ", (short(step.proposal_id), "dim"))
@@ -172,7 +172,7 @@ def whom(fact: Fact) -> Text:
     return Text() if fact.kind == Kind.PRESENCE else names(fact.whom)
 
 
-def outcome(fact: Fact, step: Step | None = None) -> Text:
+def outcome(fact: Fact, step: ProposalStep | None = None) -> Text:
     """Why it was refused; or what was said to it: a reason, an error. Of a proposal: until when, and what for."""
     if fact.refusal:
         return Text(f"refused: {visible(fact.refusal, 40)}", "red")
@@ -204,7 +204,7 @@ def lasting(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
-def fact_json(fact: Fact, step: Step | None = None) -> dict[str, Any]:
+def fact_json(fact: Fact, step: ProposalStep | None = None) -> dict[str, Any]:
     """A fact as programs get it: every field, always; `proposal`: the one that it decided something about, and what."""
     return {
         "time": fact.time,

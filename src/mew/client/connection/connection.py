@@ -22,7 +22,7 @@ from mew.protocol.envelope import NO_PAYLOAD, PROTOCOL, Envelope, EnvelopeId
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.frames import MARK
 from mew.protocol.json import encode_json
-from mew.protocol.kinds import Problem
+from mew.protocol.kinds import ErrorPayload
 
 from .dialler import Dialler
 from .feed import Feed, Filter, Listener, Listeners, Pressure
@@ -430,7 +430,7 @@ class Connection:
         """The gateway read no more because of its size, and would not the next time either."""
         envelope_id = self.session.outgoing.largest()
         if envelope_id is not None and self.session.outgoing.give_up(envelope_id):
-            problem = Problem(error=Refusal.TOO_LARGE, message="larger than what the gateway reads")
+            problem = ErrorPayload(error=Refusal.TOO_LARGE, message="larger than what the gateway reads")
             self._answers.failed(envelope_id, Refused(envelope_id, problem))
 
     def _give_up_uncertain(self) -> None:

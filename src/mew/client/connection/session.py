@@ -17,13 +17,13 @@ from mew.protocol.errors import InvalidCapability, ProtocolError, Refusal
 from mew.protocol.kinds import (
     PAYLOADS,
     RESERVED_PREFIX,
+    ErrorPayload,
     Grant,
     Kind,
     McpResponse,
-    Member,
     Pause,
     Presence,
-    Problem,
+    PresentParticipant,
     Revoke,
     SpaceName,
     Welcome,
@@ -109,7 +109,7 @@ def _parsed(written: Iterable[Any] | UnsetType) -> tuple[Capability, ...]:
     return tuple(capabilities)
 
 
-def _holdings(member: Member) -> CapabilitySet:
+def _holdings(member: PresentParticipant) -> CapabilitySet:
     return CapabilitySet(_parsed(member.capabilities))
 
 
@@ -133,7 +133,7 @@ class Declined(Struct, frozen=True):
     """The gateway has refused what we sent, for good."""
 
     id: EnvelopeId
-    problem: Problem
+    problem: ErrorPayload
 
 
 class Arrived(Struct, frozen=True):
@@ -235,7 +235,7 @@ class Session:
             return news
         if kind in _NOTED:
             self._note(envelope, payload, now_s)
-        if isinstance(payload, Problem):
+        if isinstance(payload, ErrorPayload):
             news.extend(self._declined(envelope, payload, now_s))
         news.append(Arrived(envelope, payload))
         return news
@@ -273,7 +273,7 @@ class Session:
     def _is_my_resume(self, envelope: Envelope) -> bool:
         return self.me in envelope.to or (not envelope.to and self.pause_id in envelope.correlation_id)
 
-    def _declined(self, envelope: Envelope, problem: Problem, now_s: float) -> list[News]:
+    def _declined(self, envelope: Envelope, problem: ErrorPayload, now_s: float) -> list[News]:
         """What a `system/error` says of envelopes of ours: not now, already accepted, or no."""
         news: list[News] = []
         for envelope_id in map(EnvelopeId, envelope.correlation_id):

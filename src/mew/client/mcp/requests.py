@@ -21,7 +21,7 @@ from mew.protocol.capability import short_form
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
-from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Problem
+from mew.protocol.kinds import ErrorPayload, Kind, McpRequest, McpResponse, Presence
 
 from .large_result import Delivery, parcel_in
 
@@ -311,7 +311,7 @@ def lacking(kind: str, payload: dict[str, Any], *, instead: str | None = None) -
     other = "" if instead is None else f" or {short_form(instead, payload)!r}"
     return Refused(
         EnvelopeId(""),
-        Problem(
+        ErrorPayload(
             error=Refusal.CAPABILITY_VIOLATION,
             message=f"you lack a capability such as {lacked!r}{other}; nothing was sent",
             attempted_kind=kind,

@@ -19,7 +19,7 @@ from mew.client.errors import Refused, StreamBroken
 from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId
 from mew.protocol.errors import Refusal
 from mew.protocol.frames import join
-from mew.protocol.kinds import Kind, Problem, StreamOpen
+from mew.protocol.kinds import ErrorPayload, Kind, StreamOpen
 
 from .reader import Reader
 
@@ -117,7 +117,7 @@ class Known:
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     wrote_in: int | None = None
     """The count of losses when it was written to last."""
-    refused: Problem | None = None
+    refused: ErrorPayload | None = None
     """What the gateway said to a frame of ours, and nobody here was told yet."""
 
     @classmethod
@@ -401,4 +401,4 @@ def _pieces(data: bytes, *, text: bool) -> Iterator[bytes]:
 
 def _no(refusal: Refusal, message: str) -> Refused:
     """What the gateway would say."""
-    return Refused(EnvelopeId(""), Problem(error=refusal, message=message))
+    return Refused(EnvelopeId(""), ErrorPayload(error=refusal, message=message))

@@ -18,9 +18,9 @@ from mew.protocol.envelope import GATEWAY, Envelope, EnvelopeId
 from mew.protocol.errors import FRAMES_DROPPED, ProtocolError, Refusal
 from mew.protocol.frames import stream_of
 from mew.protocol.kinds import (
+    ErrorPayload,
     Kick,
     Kind,
-    Problem,
     StreamClose,
     StreamOpen,
     StreamTransferred,
@@ -255,7 +255,7 @@ class Streams:
             for stream in found:
                 self._offer(stream)
 
-    def _refused(self, envelope: Envelope, problem: Problem) -> None:
+    def _refused(self, envelope: Envelope, problem: ErrorPayload) -> None:
         """A frame of ours was refused: find out of which stream, as far as the gateway says."""
         if problem.error == FRAMES_DROPPED:
             slow = self._known.get(str(envelope.content.get("stream_id")))

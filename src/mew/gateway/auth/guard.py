@@ -24,10 +24,10 @@ from .authenticator import (
     TokenSource,
     network_of,
 )
-from .sessions import Sessions
+from .sessions import PageSessions
 from .tokens import hash_token
 
-__all__ = ["BEARER_SUBPROTOCOL", "Admission", "Denied", "Guard", "token_of"]
+__all__ = ["BEARER_SUBPROTOCOL", "AccessGuard", "Admission", "Denied", "token_of"]
 
 BEARER_SUBPROTOCOL: Final = "mew.bearer."
 _VERIFIED_MAX: Final = 4096
@@ -57,7 +57,7 @@ class Denied(Exception):
         self.retry_after_s = retry_after_s
 
 
-class Guard:
+class AccessGuard:
     """Decides who gets into which room."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Guard:
         server: ServerConfig,
         *,
         configured: StaticTokens,
-        sessions: Sessions,
+        sessions: PageSessions,
         authenticator: Authenticator | None = None,
     ) -> None:
         """`sessions` stand for tokens of invitations, or for those that are `configured`."""

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from .authenticator import network_of
 
-__all__ = ["Lobby", "Visitor"]
+__all__ = ["HttpConnection", "PreAuthLimiter"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ _HEAD_BYTES_ALL: Final = 32 << 20  # of heads that are not complete, over all co
 _KNOWN_MAX: Final = 64  # connections of one participant; each beyond them counts as a stranger's
 
 
-class Visitor(web.RequestHandler):
+class HttpConnection(web.RequestHandler):
     """A connection as aiohttp serves it, which reports that it came and went."""
 
     __slots__ = ("_lobby",)
 
-    def __init__(self, lobby: "Lobby", server: web.Server) -> None:
+    def __init__(self, lobby: "PreAuthLimiter", server: web.Server) -> None:
         loop = asyncio.get_running_loop()
         # aiohttp types `access_log` as a logger, and documents None for none.
         nothing: Any = None
@@ -71,7 +71,7 @@ class Visitor(web.RequestHandler):
         self.connection_lost(None)
 
 
-class Lobby:
+class PreAuthLimiter:
     """Counts strangers: those on whose connection nobody has shown a token that we know.
 
     A stranger has `patience_s()` to send the head of a request, the first and any other: what was sent in time
@@ -110,9 +110,9 @@ class Lobby:
         self._said_at = float("-inf")
         self._is_over = False
 
-    def visitors(self, server: web.Server) -> Callable[[], Visitor]:
+    def visitors(self, server: web.Server) -> Callable[[], HttpConnection]:
         """What makes a protocol for each connection that is accepted."""
-        return lambda: Visitor(self, server)
+        return lambda: HttpConnection(self, server)
 
     def let_in(self, visitor: web.RequestHandler, transport: asyncio.Transport) -> bool:
         """A connection was made; False if there are too many already, or all are cut off."""

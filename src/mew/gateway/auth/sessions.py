@@ -17,14 +17,14 @@ from mew.protocol.json import decode_payload, encode_json
 
 from .tokens import hash_token
 
-__all__ = ["Link", "Links", "Session", "Sessions", "sessions_path"]
+__all__ = ["PageSession", "PageSessions", "SignInLink", "SignInLinks", "sessions_path"]
 
 _logger = logging.getLogger(__name__)
 
 _BYTES_MAX: Final = 4 << 20
 
 
-class Link(Struct, frozen=True):
+class SignInLink(Struct, frozen=True):
     """What a code is good for. `stands_for`: the hash of the token that asked for it."""
 
     space: str
@@ -33,7 +33,7 @@ class Link(Struct, frozen=True):
     expires: datetime
 
 
-class Links:
+class SignInLinks:
     """The codes that have not been used; only hashes of them are kept, and never in a file.
 
     Who asks for more than `EACH_MAX` makes the oldest of their own worthless, and nobody else's.
@@ -46,11 +46,11 @@ class Links:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._links: dict[str, Link] = {}  # by the hash of the code, the oldest first
+        self._links: dict[str, SignInLink] = {}  # by the hash of the code, the oldest first
 
     def make(
         self, space: str, participant: ParticipantId, stands_for: str, lifetime: timedelta = LIFETIME
-    ) -> tuple[str, Link]:
+    ) -> tuple[str, SignInLink]:
         """A new code, which is told to nobody else, and what it is good for; at most for `LIFETIME_MAX`."""
         self._drop_expired()
         own = [
@@ -61,11 +61,11 @@ class Links:
         while len(self._links) >= self.ALL_MAX:
             del self._links[next(iter(self._links))]
         code = secrets.token_urlsafe(32)
-        link = Link(space, participant, stands_for, self._now() + min(lifetime, self.LIFETIME_MAX))
+        link = SignInLink(space, participant, stands_for, self._now() + min(lifetime, self.LIFETIME_MAX))
         self._links[hash_token(code)] = link
         return code, link
 
-    def take(self, code: str) -> Link | None:
+    def take(self, code: str) -> SignInLink | None:
         """What the code is good for, this once; None: it never was, was used before, or is too old."""
         self._drop_expired()
         return self._links.pop(hash_token(code), None)
@@ -76,7 +76,7 @@ class Links:
             del self._links[key]
 
 
-class Session(Struct, frozen=True):
+class PageSession(Struct, frozen=True):
     """`digest` is the hash of its token, `stands_for` that of the token which asked for the link."""
 
     digest: str
@@ -87,14 +87,14 @@ class Session(Struct, frozen=True):
 
 
 class _Kept(Struct, frozen=True):
-    sessions: list[Session]
+    sessions: list[PageSession]
 
 
 def sessions_path(state_dir: Path) -> Path:
     return state_dir / "sessions.json"
 
 
-class Sessions:
+class PageSessions:
     """The sessions there are, and a file of them where one is named: hashes only, for its owner alone.
 
     A file that cannot be read or written is said in the log, and costs no more than signing in again after a restart.
@@ -110,19 +110,19 @@ class Sessions:
         self._file = file
         self._now = now
         self._writing = asyncio.Lock()
-        self._sessions: dict[str, Session] = {}  # by digest, the oldest first
+        self._sessions: dict[str, PageSession] = {}  # by digest, the oldest first
         for session in _read(file) if file is not None else ():
             self._sessions[session.digest] = session
         self._make_room(0)
 
-    def find(self, digest: str, space: str) -> Session | None:
+    def find(self, digest: str, space: str) -> PageSession | None:
         """The session of the token with this hash, in this space."""
         session = self._sessions.get(digest)
         if session is None or session.space != space or session.expires <= self._now():
             return None
         return session
 
-    async def open(self, link: Link) -> tuple[str, Session]:
+    async def open(self, link: SignInLink) -> tuple[str, PageSession]:
         """A new token in place of a link, and what it is; returns once it is kept.
 
         Who opens more than `EACH_MAX` ends the oldest of their own.
@@ -133,7 +133,7 @@ class Sessions:
         self._make_room(1)
         token = secrets.token_urlsafe(32)
         expires = self._now() + self.LIFETIME
-        session = Session(hash_token(token), link.stands_for, link.space, link.participant, expires)
+        session = PageSession(hash_token(token), link.stands_for, link.space, link.participant, expires)
         self._sessions[session.digest] = session
         await self._save()
         return token, session
@@ -165,11 +165,11 @@ class Sessions:
                 )
 
 
-def _holder(session: Session) -> tuple[str, ParticipantId]:
+def _holder(session: PageSession) -> tuple[str, ParticipantId]:
     return session.space, session.participant
 
 
-def _read(file: Path) -> Iterable[Session]:
+def _read(file: Path) -> Iterable[PageSession]:
     try:
         # a pipe in the file's place must not make the gateway wait
         descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

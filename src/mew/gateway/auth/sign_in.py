@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from aiohttp import web
 
-from .guard import Admission, Denied, Guard
-from .sessions import Link, Links, Session
+from .guard import AccessGuard, Admission, Denied
+from .sessions import PageSession, SignInLink, SignInLinks
 from .tokens import hash_token
 
 __all__ = ["SignIn"]
@@ -15,11 +15,11 @@ __all__ = ["SignIn"]
 class SignIn:
     """Codes of links, and what they are exchanged for."""
 
-    def __init__(self, guard: Guard, now: Callable[[], datetime]) -> None:
+    def __init__(self, guard: AccessGuard, now: Callable[[], datetime]) -> None:
         self._guard = guard
-        self._links = Links(now)
+        self._links = SignInLinks(now)
 
-    def make_link(self, admission: Admission, token: str, lifetime: timedelta) -> tuple[str, Link]:
+    def make_link(self, admission: Admission, token: str, lifetime: timedelta) -> tuple[str, SignInLink]:
         """A code for who was admitted with this token, good for so long.
 
         Raises:
@@ -31,7 +31,7 @@ class SignIn:
             raise Denied(403, "link_refused", message)
         return self._links.make(admission.room.id, admission.who, digest, lifetime)
 
-    async def exchange(self, request: web.BaseRequest, code: str) -> tuple[str, Session]:
+    async def exchange(self, request: web.BaseRequest, code: str) -> tuple[str, PageSession]:
         """The token for a code, which is used up.
 
         Raises:
@@ -54,7 +54,7 @@ class SignIn:
         await self._guard.admit_anywhere(request, token)
         raise Denied(403, "not_a_session", "this token is not one that a link was exchanged for")
 
-    def _is_good(self, link: Link) -> bool:
+    def _is_good(self, link: SignInLink) -> bool:
         try:
             holder = self._guard.lasting(self._guard.room(link.space), link.stands_for)
         except Denied:

@@ -8,7 +8,7 @@ from typing import Final
 from .server_sections import AUTH, JOURNAL, JWT, SERVER, SMTP, TLS, Sections
 from .settings import Config, ServerConfig, state_dir
 from .spaces import APPROVALS, AUTOPILOT, DEFAULTS, LIMITS, PARTICIPANT, SHARED, SPACE, read_spaces
-from .value import ConfigError, Node
+from .value import ConfigError, ConfigValue
 from .yaml_tree import read_tree
 
 __all__ = ["KEYS", "Config", "ConfigError", "load_config"]
@@ -63,5 +63,5 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     )
 
 
-def _foreign(node: Node) -> str:
+def _foreign(node: ConfigValue) -> str:
     return str(node.error("the TypeScript implementation's, has no effect here"))

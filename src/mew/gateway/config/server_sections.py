@@ -17,7 +17,7 @@ from mew.protocol.capability import Capability
 
 from .settings import WARN_BYTES, JournalConfig, JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
 from .spaces import read_capabilities
-from .value import Node
+from .value import ConfigValue
 
 __all__ = ["AUTH", "JOURNAL", "JWT", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
 
@@ -31,11 +31,11 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 AUTH: Final = frozenset({"jwt"})
-_size: Final = partial(Node.size, least=1 << 20, most=1 << 50)
-_KEEP: Final[Mapping[str, tuple[str, Callable[[Node], Any]]]] = MappingProxyType(
+_size: Final = partial(ConfigValue.size, least=1 << 20, most=1 << 50)
+_KEEP: Final[Mapping[str, tuple[str, Callable[[ConfigValue], Any]]]] = MappingProxyType(
     {
         "keep_days": ("age", lambda node: timedelta(days=node.number(least=0.01, most=36_500))),
-        "keep_entries": ("entries", partial(Node.integer, least=1_000, most=10**12)),
+        "keep_entries": ("entries", partial(ConfigValue.integer, least=1_000, most=10**12)),
         "keep_bytes": ("bytes", _size),
     }
 )
@@ -44,7 +44,7 @@ TLS: Final = frozenset({"cert", "key"})
 SMTP: Final = frozenset({"host", "port", "from", "security", "username", "password_env"})
 
 
-def _origin(node: Node) -> str:
+def _origin(node: ConfigValue) -> str:
     """An origin as browsers write it: lower case, without the port its scheme has anyway."""
     parts = _split(node)
     if not _SCHEME.fullmatch(parts.scheme) or parts.path.strip("/") or parts.query or parts.fragment:
@@ -54,14 +54,14 @@ def _origin(node: Node) -> str:
     return f"{parts.scheme}://{host}{port}"
 
 
-def _web_url(node: Node) -> str:
+def _web_url(node: ConfigValue) -> str:
     parts = _split(node)
     if parts.scheme not in _DEFAULT_PORTS or parts.query or parts.fragment:
         raise node.error("expected a URL like 'https://example.org', is another text")
     return node.string().rstrip("/")
 
 
-def _split(node: Node) -> SplitResult:
+def _split(node: ConfigValue) -> SplitResult:
     try:
         parts = urlsplit(node.string())
         if parts.hostname and parts.port != 0 and parts.username is None:
@@ -71,22 +71,22 @@ def _split(node: Node) -> SplitResult:
     raise node.error("expected a URL with a host and no user, is another text")
 
 
-def _network(node: Node) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def _network(node: ConfigValue) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     try:
         return ipaddress.ip_network(node.string())
     except ValueError:
         raise node.error("expected an address or network like '10.0.0.0/8', is another text") from None
 
 
-def _audience(node: Node) -> tuple[str, ...]:
-    audience = node.list_of(Node.string) if isinstance(node.value, tuple) else (node.string(),)
+def _audience(node: ConfigValue) -> tuple[str, ...]:
+    audience = node.list_of(ConfigValue.string) if isinstance(node.value, tuple) else (node.string(),)
     if not audience:
         raise node.error("expected at least one audience, the list is empty")
     return audience
 
 
-def _algorithms(node: Node) -> tuple[str, ...]:
-    names = node.list_of(Node.string)
+def _algorithms(node: ConfigValue) -> tuple[str, ...]:
+    names = node.list_of(ConfigValue.string)
     for name, item in zip(names, node.items(), strict=True):
         if name not in _ALGORITHMS:
             raise item.error(f"expected one of {', '.join(sorted(_ALGORITHMS))}, is {name!r}")
@@ -95,28 +95,28 @@ def _algorithms(node: Node) -> tuple[str, ...]:
     return names
 
 
-SERVER: Final[Mapping[str, Callable[[Node], Any]]] = MappingProxyType(
+SERVER: Final[Mapping[str, Callable[[ConfigValue], Any]]] = MappingProxyType(
     {
-        "host": Node.string,
-        "port": partial(Node.integer, least=0, most=65_535),
+        "host": ConfigValue.string,
+        "port": partial(ConfigValue.integer, least=0, most=65_535),
         "public_url": _web_url,
         "allowed_origins": lambda node: node.list_of(_origin),
         "trusted_proxies": lambda node: node.list_of(_network),
-        "keepalive_s": partial(Node.number, least=1, most=3600),
-        "join_timeout_s": partial(Node.number, least=0.1, most=300),
-        "shutdown_grace_s": partial(Node.number, least=0, most=300),
+        "keepalive_s": partial(ConfigValue.number, least=1, most=3600),
+        "join_timeout_s": partial(ConfigValue.number, least=0.1, most=300),
+        "shutdown_grace_s": partial(ConfigValue.number, least=0, most=300),
     }
 )
-_JWT_READERS: Final[Mapping[str, Callable[[Node], Any]]] = MappingProxyType(
+_JWT_READERS: Final[Mapping[str, Callable[[ConfigValue], Any]]] = MappingProxyType(
     {
-        "issuer": Node.string,
+        "issuer": ConfigValue.string,
         "audience": _audience,
         "algorithms": _algorithms,
-        "leeway_s": partial(Node.number, least=0, most=600),
-        "participant_claim": Node.string,
-        "capabilities_claim": Node.string,
-        "profile_claim": Node.string,
-        "space_claim": Node.string,
+        "leeway_s": partial(ConfigValue.number, least=0, most=600),
+        "participant_claim": ConfigValue.string,
+        "capabilities_claim": ConfigValue.string,
+        "profile_claim": ConfigValue.string,
+        "space_claim": ConfigValue.string,
     }
 )
 JWT: Final = frozenset(_JWT_READERS) | {"jwks", "profiles"}
@@ -130,10 +130,10 @@ class Sections:
     environ: Mapping[str, str]
     notes: list[str]
 
-    def server(self, node: Node) -> ServerConfig:
+    def server(self, node: ConfigValue) -> ServerConfig:
         return ServerConfig(**node.read(SERVER))
 
-    def journal(self, node: Node | None, usual: Path) -> JournalConfig | None:
+    def journal(self, node: ConfigValue | None, usual: Path) -> JournalConfig | None:
         """Kept in the usual folder where the file says nothing; None where it says `off`."""
         if node is None:
             return JournalConfig(folder=usual)
@@ -152,11 +152,11 @@ class Sections:
             warn_bytes=_size(fields["warn_bytes"]) if "warn_bytes" in fields else WARN_BYTES,
         )
 
-    def tls(self, node: Node) -> TlsConfig:
+    def tls(self, node: ConfigValue) -> TlsConfig:
         fields = _required(node, TLS, TLS)
         return TlsConfig(cert=self._file(fields["cert"]), key=self._file(fields["key"]))
 
-    def smtp(self, node: Node) -> SmtpConfig:
+    def smtp(self, node: ConfigValue) -> SmtpConfig:
         fields = _required(node, SMTP, {"host", "from"})
         if ("username" in fields) != ("password_env" in fields):
             raise node.error("expected 'username' and 'password_env' together, has one of them")
@@ -175,7 +175,7 @@ class Sections:
             password=self._secret(fields["password_env"]) if "password_env" in fields else None,
         )
 
-    def jwt(self, node: Node) -> JwtConfig | None:
+    def jwt(self, node: ConfigValue) -> JwtConfig | None:
         auth = node.fields(AUTH)
         if "jwt" not in auth:
             return None
@@ -186,7 +186,7 @@ class Sections:
             raise auth["jwt"].error("expected 'profile_claim' beside 'profiles', has none")
         return jwt
 
-    def _jwks(self, node: Node) -> Path | str:
+    def _jwks(self, node: ConfigValue) -> Path | str:
         text = node.string()
         if "://" not in text:
             return self._file(node)
@@ -195,12 +195,12 @@ class Sections:
             return text
         raise node.error("expected a file or an https URL, is another URL")
 
-    def _profiles(self, node: Node) -> Mapping[str, tuple[Capability, ...]]:
+    def _profiles(self, node: ConfigValue) -> Mapping[str, tuple[Capability, ...]]:
         return MappingProxyType(
             {name: read_capabilities(child, self.notes) for name, child in node.entries().items()}
         )
 
-    def _file(self, node: Node) -> Path:
+    def _file(self, node: ConfigValue) -> Path:
         path = self.folder / node.string()
         try:
             found = path.is_file()
@@ -210,7 +210,7 @@ class Sections:
             raise node.error(f"no such file: '{path}'")
         return path
 
-    def _secret(self, node: Node) -> str:
+    def _secret(self, node: ConfigValue) -> str:
         name = node.string()
         if _ENVIRONMENT_NAME.fullmatch(name) is None:
             raise node.error("expected the name of an environment variable, is another text")  # the password?
@@ -219,7 +219,9 @@ class Sections:
         return secret
 
 
-def _required(node: Node, keys: frozenset[str], required: frozenset[str] | set[str]) -> dict[str, Node]:
+def _required(
+    node: ConfigValue, keys: frozenset[str], required: frozenset[str] | set[str]
+) -> dict[str, ConfigValue]:
     fields = node.fields(keys)
     for key in sorted(required):
         if key not in fields:

@@ -13,12 +13,12 @@ from mew.journal.port import RetentionPolicy
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
-from .value import Node
+from .value import ConfigValue
 
 __all__ = [
     "WARN_BYTES",
     "Config",
-    "Delivery",
+    "DeliveryMode",
     "JournalConfig",
     "JwtConfig",
     "Limits",
@@ -39,7 +39,7 @@ def _nothing() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
-class Delivery(StrEnum):
+class DeliveryMode(StrEnum):
     """Whom an envelope with `to` reaches (§8.1): everyone in the space, or those named and its sender."""
 
     EVERYONE = "everyone"
@@ -83,7 +83,7 @@ class ParticipantConfig:
     id: ParticipantId
     tokens: tuple[str, ...] = field(default=(), repr=False)
     capabilities: tuple[Capability, ...] | None = None
-    launch: Mapping[str, Node] = field(default_factory=_nothing, repr=False, compare=False)
+    launch: Mapping[str, ConfigValue] = field(default_factory=_nothing, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,11 @@ class SpaceConfig:
     participants: Mapping[ParticipantId, ParticipantConfig] = field(default_factory=_nothing)
     default_capabilities: tuple[Capability, ...] = ()
     baseline: tuple[Capability, ...] = ()
-    delivery: Delivery = Delivery.EVERYONE
+    delivery: DeliveryMode = DeliveryMode.EVERYONE
     announce_violations: bool = False
     unattended_approvals: bool = False
     limits: Limits = field(default_factory=Limits)
-    launch: Mapping[str, Node] = field(default_factory=_nothing, repr=False, compare=False)
+    launch: Mapping[str, ConfigValue] = field(default_factory=_nothing, repr=False, compare=False)
 
     def capabilities_of(self, participant: ParticipantId) -> tuple[Capability, ...]:
         """What the file gives a participant, named in it or not, beside the baseline."""

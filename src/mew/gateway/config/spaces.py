@@ -13,8 +13,8 @@ from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId, is_participant_id, similar_id
 from mew.protocol.errors import InvalidCapability
 
-from .settings import Delivery, Limits, ParticipantConfig, SpaceConfig
-from .value import Node
+from .settings import DeliveryMode, Limits, ParticipantConfig, SpaceConfig
+from .value import ConfigValue
 
 __all__ = [
     "APPROVALS",
@@ -69,26 +69,28 @@ _AUTOPILOT_SENDS: Final = (
     "participant/status",
 )
 
-LIMITS: Final[Mapping[str, Callable[[Node], int]]] = MappingProxyType(
+LIMITS: Final[Mapping[str, Callable[[ConfigValue], int]]] = MappingProxyType(
     {
-        "envelope_bytes": partial(Node.size, least=_KIB, most=64 * _MIB),
-        "frame_bytes": partial(Node.size, least=_KIB, most=64 * _MIB),
-        "envelopes_per_second": partial(Node.integer, least=1, most=1_000_000),
-        "burst": partial(Node.integer, least=1, most=10_000_000),
-        "bytes_per_second": partial(Node.size, least=64 * _KIB, most=64 * _GIB),
-        "bytes_burst": partial(Node.size, least=64 * _KIB, most=64 * _GIB),
-        "connections_per_space": partial(Node.integer, least=1, most=1_000_000),
-        "connections_per_participant": partial(Node.integer, least=1, most=1_000_000),
-        "streams_per_space": partial(Node.integer, least=0, most=1_000_000),
-        "streams_per_participant": partial(Node.integer, least=0, most=1_000_000),
-        "outbox_bytes": partial(Node.size, least=64 * _KIB, most=4 * _GIB),
-        "history_envelopes": partial(Node.integer, least=0, most=10_000_000),
-        "history_bytes": partial(Node.size, least=0, most=64 * _GIB),
+        "envelope_bytes": partial(ConfigValue.size, least=_KIB, most=64 * _MIB),
+        "frame_bytes": partial(ConfigValue.size, least=_KIB, most=64 * _MIB),
+        "envelopes_per_second": partial(ConfigValue.integer, least=1, most=1_000_000),
+        "burst": partial(ConfigValue.integer, least=1, most=10_000_000),
+        "bytes_per_second": partial(ConfigValue.size, least=64 * _KIB, most=64 * _GIB),
+        "bytes_burst": partial(ConfigValue.size, least=64 * _KIB, most=64 * _GIB),
+        "connections_per_space": partial(ConfigValue.integer, least=1, most=1_000_000),
+        "connections_per_participant": partial(ConfigValue.integer, least=1, most=1_000_000),
+        "streams_per_space": partial(ConfigValue.integer, least=0, most=1_000_000),
+        "streams_per_participant": partial(ConfigValue.integer, least=0, most=1_000_000),
+        "outbox_bytes": partial(ConfigValue.size, least=64 * _KIB, most=4 * _GIB),
+        "history_envelopes": partial(ConfigValue.integer, least=0, most=10_000_000),
+        "history_bytes": partial(ConfigValue.size, least=0, most=64 * _GIB),
     }
 )
 
 
-def read_spaces(top: Mapping[str, Node], root: Node, notes: list[str]) -> Mapping[str, SpaceConfig]:
+def read_spaces(
+    top: Mapping[str, ConfigValue], root: ConfigValue, notes: list[str]
+) -> Mapping[str, SpaceConfig]:
     """The spaces by id, from `space` or `spaces`; what stands beside them at the top holds for each."""
     match "space" in top, "spaces" in top:
         case True, True:
@@ -108,7 +110,7 @@ def read_spaces(top: Mapping[str, Node], root: Node, notes: list[str]) -> Mappin
     return MappingProxyType(spaces)
 
 
-def read_capabilities(node: Node, notes: list[str]) -> tuple[Capability, ...]:
+def read_capabilities(node: ConfigValue, notes: list[str]) -> tuple[Capability, ...]:
     """A list of capabilities, compiled. Those for `system/…` are left out: only the gateway sends such."""
     found: list[Capability] = []
     for item in node.items():
@@ -133,13 +135,13 @@ class _Shared:
     )
     default_capabilities: tuple[Capability, ...] = ()
     baseline: tuple[Capability, ...] = tuple(Capability.parse(kind) for kind in _BASELINE)
-    delivery: Delivery = Delivery.EVERYONE
+    delivery: DeliveryMode = DeliveryMode.EVERYONE
     announce_violations: bool = False
     unattended_approvals: bool = False
     limits: Limits = field(default_factory=Limits)
 
 
-def _read_shared(above: _Shared, fields: Mapping[str, Node], notes: list[str]) -> _Shared:
+def _read_shared(above: _Shared, fields: Mapping[str, ConfigValue], notes: list[str]) -> _Shared:
     changes: dict[str, Any] = {}
     changes["participants"] = _read_everyone(above, fields, notes)
     if "defaults" in fields:
@@ -149,7 +151,7 @@ def _read_shared(above: _Shared, fields: Mapping[str, Node], notes: list[str]) -
         if "baseline_capabilities" in defaults:
             changes["baseline"] = read_capabilities(defaults["baseline_capabilities"], notes)
     if "delivery" in fields:
-        changes["delivery"] = fields["delivery"].choice(Delivery)
+        changes["delivery"] = fields["delivery"].choice(DeliveryMode)
     if "announce_violations" in fields:
         changes["announce_violations"] = fields["announce_violations"].boolean()
     if "approvals" in fields:
@@ -161,7 +163,7 @@ def _read_shared(above: _Shared, fields: Mapping[str, Node], notes: list[str]) -
     return replace(above, **changes)
 
 
-def _read_space(node: Node, common: _Shared, notes: list[str]) -> SpaceConfig:
+def _read_space(node: ConfigValue, common: _Shared, notes: list[str]) -> SpaceConfig:
     fields = node.fields(SPACE)
     if "id" not in fields:
         raise node.error("expected an 'id', has none")
@@ -185,7 +187,7 @@ def _read_space(node: Node, common: _Shared, notes: list[str]) -> SpaceConfig:
 
 
 def _read_everyone(
-    above: _Shared, fields: Mapping[str, Node], notes: list[str]
+    above: _Shared, fields: Mapping[str, ConfigValue], notes: list[str]
 ) -> Mapping[ParticipantId, ParticipantConfig]:
     everyone = above.participants
     if "participants" in fields:
@@ -194,7 +196,7 @@ def _read_everyone(
 
 
 def _read_participants(
-    above: _Shared, node: Node, notes: list[str]
+    above: _Shared, node: ConfigValue, notes: list[str]
 ) -> Mapping[ParticipantId, ParticipantConfig]:
     participants = dict(above.participants)
     for name, child in node.entries().items():
@@ -213,7 +215,7 @@ def _read_participants(
 
 
 def _with_autopilot(
-    participants: Mapping[ParticipantId, ParticipantConfig], node: Node
+    participants: Mapping[ParticipantId, ParticipantConfig], node: ConfigValue
 ) -> Mapping[ParticipantId, ParticipantConfig]:
     """The participants and the autopilot, which `mew up` starts; what the file says of it stays.
 
@@ -221,10 +223,10 @@ def _with_autopilot(
     """
     node.fields(AUTOPILOT)
     written = ("autopilot", "--config", PurePath(node.file).name)
-    arguments = tuple(Node(text, node.file, node.line, node.path) for text in written)
+    arguments = tuple(ConfigValue(text, node.file, node.line, node.path) for text in written)
     launch = {
-        "command": Node("mew", node.file, node.line, node.path),
-        "args": Node(arguments, node.file, node.line, node.path),
+        "command": ConfigValue("mew", node.file, node.line, node.path),
+        "args": ConfigValue(arguments, node.file, node.line, node.path),
     }
     known = participants.get(_AUTOPILOT_ID, ParticipantConfig(id=_AUTOPILOT_ID))
     held = known.capabilities
@@ -235,7 +237,7 @@ def _with_autopilot(
     return MappingProxyType({**participants, _AUTOPILOT_ID: replace(known, capabilities=held)})
 
 
-def _read_participant(name: str, node: Node, notes: list[str]) -> ParticipantConfig:
+def _read_participant(name: str, node: ConfigValue, notes: list[str]) -> ParticipantConfig:
     if not is_participant_id(name):
         raise node.error(
             "expected an id of letters, digits and ._@- (up to 128, a letter or digit first),"
@@ -252,14 +254,14 @@ def _read_participant(name: str, node: Node, notes: list[str]) -> ParticipantCon
     )
 
 
-def _read_token(node: Node) -> str:
+def _read_token(node: ConfigValue) -> str:
     token = node.prose()
     if not is_token(token):  # and never shown
         raise node.error("expected a token of printable ASCII without space and comma, is another text")
     return token
 
 
-def _read_limits(above: Limits, node: Node) -> Limits:
+def _read_limits(above: Limits, node: ConfigValue) -> Limits:
     limits = replace(above, **node.read(LIMITS))
     largest = max(limits.envelope_bytes, limits.frame_bytes)
     if limits.outbox_bytes < largest:
@@ -269,5 +271,5 @@ def _read_limits(above: Limits, node: Node) -> Limits:
     return limits
 
 
-def _only(fields: Mapping[str, Node], keys: frozenset[str]) -> Mapping[str, Node]:
+def _only(fields: Mapping[str, ConfigValue], keys: frozenset[str]) -> Mapping[str, ConfigValue]:
     return MappingProxyType({key: child for key, child in fields.items() if key in keys})

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
-__all__ = ["ConfigError", "Node", "Scalar", "shown"]
+__all__ = ["ConfigError", "ConfigValue", "Scalar", "shown"]
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -23,10 +23,10 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True, repr=False)  # a repr would show tokens
-class Node:
+class ConfigValue:
     """A value in the file and where it stands: a scalar, a tuple of nodes or a mapping to nodes."""
 
-    value: "Scalar | tuple[Node, ...] | Mapping[str, Node]"
+    value: "Scalar | tuple[ConfigValue, ...] | Mapping[str, ConfigValue]"
     file: str
     line: int
     path: str
@@ -37,31 +37,31 @@ class Node:
             ": ".join(part for part in (f"{self.file}:{self.line}", self.path, message) if part)
         )
 
-    def fields(self, keys: Collection[str]) -> dict[str, "Node"]:
+    def fields(self, keys: Collection[str]) -> dict[str, "ConfigValue"]:
         """The entries of this mapping that are not left empty; a key that is not among `keys` is an error."""
         for key, child in self.entries().items():
             if key not in keys:
                 hint = get_close_matches(key, keys, n=1)
                 help_ = f"did you mean '{hint[0]}'?" if hint else f"valid keys: {', '.join(sorted(keys))}"
-                at = Node(None, self.file, child.line, self.path)
+                at = ConfigValue(None, self.file, child.line, self.path)
                 raise at.error(f"unknown key {shown(key)}, {help_}")
         return {key: child for key, child in self.entries().items() if child.value is not None}
 
-    def read(self, table: Mapping[str, Callable[["Node"], Any]]) -> dict[str, Any]:
+    def read(self, table: Mapping[str, Callable[["ConfigValue"], Any]]) -> dict[str, Any]:
         """The entries of this mapping, each by the reader the table has for its key."""
         return {key: table[key](child) for key, child in self.fields(table).items()}
 
-    def entries(self) -> Mapping[str, "Node"]:
+    def entries(self) -> Mapping[str, "ConfigValue"]:
         if not isinstance(self.value, Mapping):
             raise self._wrong_type("a mapping")
         return self.value
 
-    def items(self) -> tuple["Node", ...]:
+    def items(self) -> tuple["ConfigValue", ...]:
         if not isinstance(self.value, tuple):
             raise self._wrong_type("a list")
         return self.value
 
-    def list_of(self, reader: Callable[["Node"], _Value]) -> tuple[_Value, ...]:
+    def list_of(self, reader: Callable[["ConfigValue"], _Value]) -> tuple[_Value, ...]:
         return tuple(reader(item) for item in self.items())
 
     def string(self) -> str:

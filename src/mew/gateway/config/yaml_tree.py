@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from .value import ConfigError, Node, Scalar, shown
+from .value import ConfigError, ConfigValue, Scalar, shown
 
 __all__ = ["parse_tree", "read_tree"]
 
@@ -19,7 +19,7 @@ _DEPTH_MAX: Final = 64
 _DIGITS_MAX: Final = 40
 
 
-def read_tree(path: Path) -> Node:
+def read_tree(path: Path) -> ConfigValue:
     """Read a YAML file.
 
     Raises:
@@ -41,7 +41,7 @@ def read_tree(path: Path) -> Node:
         raise ConfigError(f"{path}:{line}: not UTF-8") from error
 
 
-def parse_tree(text: str, file: str) -> Node:
+def parse_tree(text: str, file: str) -> ConfigValue:
     """Read YAML 1.2 text (`yes` and `12:30` are texts, as in the TypeScript implementation)."""
     try:
         top = yaml.compose(text, Loader=_Loader)
@@ -89,7 +89,7 @@ class _Tree:
         self._file = file
         self._left = _NODES_MAX
 
-    def node(self, node: yaml.Node, line: int, path: str, depth: int) -> Node:
+    def node(self, node: yaml.Node, line: int, path: str, depth: int) -> ConfigValue:
         self._spend(node, depth)
         match node:
             case yaml.MappingNode():
@@ -97,15 +97,15 @@ class _Tree:
                     key: self.node(child, key_line, f"{path}.{key}" if path else key, depth - 1)
                     for key, (key_line, child) in self._pairs(node, depth).items()
                 }
-                return Node(MappingProxyType(entries), self._file, line, path)
+                return ConfigValue(MappingProxyType(entries), self._file, line, path)
             case yaml.SequenceNode():
                 items = (
                     self.node(child, child.start_mark.line + 1, f"{path}[{place}]", depth - 1)
                     for place, child in enumerate(node.value)
                 )
-                return Node(tuple(items), self._file, line, path)
+                return ConfigValue(tuple(items), self._file, line, path)
             case _:
-                return Node(self._scalar(node), self._file, line, path)
+                return ConfigValue(self._scalar(node), self._file, line, path)
 
     def _pairs(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[int, yaml.Node]]:
         own: dict[str, tuple[int, yaml.Node]] = {}

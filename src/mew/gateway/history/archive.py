@@ -21,9 +21,16 @@ from mew.journal.port import RetentionStats
 from mew.journal.retention import Retention
 
 from .cursor import Cursor
-from .journal_query import Connected, Excerpt, ExcerptQuery, connected_in_journal, deadline, read_excerpt
+from .journal_query import (
+    CorrelatedEntries,
+    JournalQuery,
+    ScanResult,
+    correlated_in_journal,
+    deadline,
+    scan_journal,
+)
 from .query import HistoryPage, HistoryQuery, PageBuilder, matcher
-from .recent import History
+from .recent import RecentHistory
 
 __all__ = ["Archive", "ArchiveBusy", "Archives"]
 
@@ -69,7 +76,7 @@ class Archive:
         self._reading = asyncio.Semaphore(_READING_MAX)
         self._waiting = 0
 
-    async def select(self, history: History, stats: RetentionStats, query: HistoryQuery) -> HistoryPage:
+    async def select(self, history: RecentHistory, stats: RetentionStats, query: HistoryQuery) -> HistoryPage:
         """A page of what matches; another may follow where it ends, also if there is nothing on this one.
 
         `stats`: what the journal keeps.
@@ -83,7 +90,9 @@ class Archive:
         page = await self._select(history, stats, query)
         return replace(page, complete=False) if page.complete and history.has_lost(query) else page
 
-    async def _select(self, history: History, stats: RetentionStats, query: HistoryQuery) -> HistoryPage:
+    async def _select(
+        self, history: RecentHistory, stats: RetentionStats, query: HistoryQuery
+    ) -> HistoryPage:
         page = self._newest(history, stats, query)
         if page is not None:
             return page
@@ -95,7 +104,9 @@ class Archive:
                 return await self._newest_first(history, query, chain)
             return await self._oldest_first(history, query, chain)
 
-    def _newest(self, history: History, stats: RetentionStats, query: HistoryQuery) -> HistoryPage | None:
+    def _newest(
+        self, history: RecentHistory, stats: RetentionStats, query: HistoryQuery
+    ) -> HistoryPage | None:
         """The newest, if memory has more than a page of that: all who come back ask so, and all at once."""
         if not query.newest_first or query.after is not None or query.correlation is not None:
             return None
@@ -115,7 +126,7 @@ class Archive:
         return stats.since < moment and (since is None or since < moment)
 
     async def _oldest_first(
-        self, history: History, query: HistoryQuery, chain: Connected | None
+        self, history: RecentHistory, query: HistoryQuery, chain: CorrelatedEntries | None
     ) -> HistoryPage:
         begin, builder = history.begin, PageBuilder(query.limit)
         ends_before = _range_in_memory(history, query) is None
@@ -131,7 +142,7 @@ class Archive:
         return _page(builder, found, behind if more or builder.taken else None, more=more)
 
     async def _newest_first(
-        self, history: History, query: HistoryQuery, chain: Connected | None
+        self, history: RecentHistory, query: HistoryQuery, chain: CorrelatedEntries | None
     ) -> HistoryPage:
         builder = PageBuilder(query.limit)
         if _fill(builder, history, query, chain):
@@ -142,29 +153,33 @@ class Archive:
         return _page(builder, found, behind, more=True)
 
     async def _read(
-        self, history: History, query: HistoryQuery, builder: PageBuilder | None, chain: Connected | None
-    ) -> Excerpt:
+        self,
+        history: RecentHistory,
+        query: HistoryQuery,
+        builder: PageBuilder | None,
+        chain: CorrelatedEntries | None,
+    ) -> ScanResult:
         """What the journal has of it, up to where memory begins now."""
         ends_in_memory = query.before is None or history.position_before(query.before) is not None
         if query.after is not None and history.position_after(query.after) is not None:
-            return Excerpt(None, ends_in_memory and chain is None)
+            return ScanResult(None, ends_in_memory and chain is None)
         if ends_in_memory:
             query = replace(query, before=None)
         archives = self._archives
-        asked = ExcerptQuery(
+        asked = JournalQuery(
             archives.folder, self._space, query, history.begin, archives.retention.kept_since, chain
         )
-        return await self._run(read_excerpt, asked, builder, deadline(archives.stopped))
+        return await self._run(scan_journal, asked, builder, deadline(archives.stopped))
 
-    async def _chain(self, history: History, query: HistoryQuery) -> Connected:
+    async def _chain(self, history: RecentHistory, query: HistoryQuery) -> CorrelatedEntries:
         """What is connected leads from memory to the journal and back. Never complete: not all talk is indexed."""
         assert query.correlation is not None, "a chain of nothing"
-        found = Connected({query.correlation}, [], complete=False)
+        found = CorrelatedEntries({query.correlation}, [], complete=False)
         is_over = deadline(self._archives.stopped)
         for _ in range(_ROUNDS_MAX):
             here = history.chain(found.ids, query.who)
             found = await self._run(
-                connected_in_journal, self._archives.folder, self._space, here.ids, query.who, is_over
+                correlated_in_journal, self._archives.folder, self._space, here.ids, query.who, is_over
             )
             if found.ids == here.ids:
                 break
@@ -194,7 +209,7 @@ class Archive:
             self._reading.release()
 
 
-def _is_in_memory(history: History, query: HistoryQuery) -> bool:
+def _is_in_memory(history: RecentHistory, query: HistoryQuery) -> bool:
     """Whether all that is asked for is in memory."""
     if not history.evicted:
         return True
@@ -207,7 +222,9 @@ def _is_in_memory(history: History, query: HistoryQuery) -> bool:
     return query.since is not None and history.reaches_back_to(query.since)
 
 
-def _range_in_memory(history: History, query: HistoryQuery) -> tuple[Cursor | None, Cursor | None] | None:
+def _range_in_memory(
+    history: RecentHistory, query: HistoryQuery
+) -> tuple[Cursor | None, Cursor | None] | None:
     """The positions in memory between which it is asked for; None: all of it is before those."""
     start = end = None
     if query.before is not None:
@@ -219,7 +236,9 @@ def _range_in_memory(history: History, query: HistoryQuery) -> tuple[Cursor | No
     return start, end
 
 
-def _fill(builder: PageBuilder, history: History, query: HistoryQuery, chain: Connected | None) -> bool:
+def _fill(
+    builder: PageBuilder, history: RecentHistory, query: HistoryQuery, chain: CorrelatedEntries | None
+) -> bool:
     """Put in what memory has; whether all of it fitted."""
     found = _range_in_memory(history, query)
     if found is None:
@@ -228,5 +247,5 @@ def _fill(builder: PageBuilder, history: History, query: HistoryQuery, chain: Co
     return builder.fill(history.between(*found, newest_first=query.newest_first), matches)
 
 
-def _page(builder: PageBuilder, found: Excerpt, following: str | None, *, more: bool) -> HistoryPage:
+def _page(builder: PageBuilder, found: ScanResult, following: str | None, *, more: bool) -> HistoryPage:
     return HistoryPage(tuple(builder.taken), more, found.complete, following)

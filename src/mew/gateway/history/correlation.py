@@ -6,20 +6,20 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["LINKS_MAX", "Chain", "Correlations"]
+__all__ = ["LINKS_MAX", "CorrelationChain", "CorrelationIndex"]
 
 LINKS_MAX: Final = 100_000
 """So many links are followed for one answer: some 20 ms."""
 
 
-class Chain(Struct, frozen=True):
+class CorrelationChain(Struct, frozen=True):
     """The ids of what hangs together; not `complete`: there are too many links to follow them all."""
 
     ids: set[str]
     complete: bool
 
 
-class Correlations:
+class CorrelationIndex:
     """Knows envelopes by consecutive numbers. To bring it up to date costs what came and went since."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Correlations:
                 elif numbers != number:
                     mentions[mentioned] = [numbers, number]
 
-    def chain(self, ids: Iterable[str], is_seen: Callable[[int], bool]) -> Chain:
+    def chain(self, ids: Iterable[str], is_seen: Callable[[int], bool]) -> CorrelationChain:
         """All that hangs together with these, whoever names whom, through envelopes that are seen; nearest first."""
         found = set(ids)
         to_visit = deque(found)
@@ -75,8 +75,8 @@ class Correlations:
                 found.update(fresh)
                 to_visit.extend(fresh)
                 if links > LINKS_MAX:
-                    return Chain(found, complete=False)
-        return Chain(found, complete=True)
+                    return CorrelationChain(found, complete=False)
+        return CorrelationChain(found, complete=True)
 
 
 def _mentioned(own: str, named: tuple[str, ...]) -> Iterable[str]:

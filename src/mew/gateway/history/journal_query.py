@@ -18,7 +18,7 @@ from mew.journal.files.database import Damaged
 from mew.journal.files.locator import open_index
 from mew.journal.port import Delivered, JournalUnavailable
 from mew.journal.reader import JournalReader, record_of
-from mew.journal.record import Record, Row, head_of
+from mew.journal.record import Record, RecordRow, read_header
 from mew.protocol.envelope import GATEWAY, ParticipantId
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import RESERVED_PREFIX, Kind, is_talk
@@ -28,13 +28,13 @@ from .cursor import Cursor, parse_cursor
 from .query import HistoryQuery, PageBuilder, envelopes_in, matcher
 
 __all__ = [
-    "Connected",
-    "Excerpt",
-    "ExcerptQuery",
-    "TookTooLong",
-    "connected_in_journal",
+    "CorrelatedEntries",
+    "JournalQuery",
+    "QueryTimeout",
+    "ScanResult",
+    "correlated_in_journal",
     "deadline",
-    "read_excerpt",
+    "scan_journal",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -59,18 +59,18 @@ SELECT kind FROM each WHERE kind IS NOT NULL LIMIT ?
 """
 
 
-class TookTooLong(Exception):
+class QueryTimeout(Exception):
     """Something may be there, but nobody waits that long."""
 
 
-class Excerpt(Struct, frozen=True):
+class ScanResult(Struct, frozen=True):
     """How far it went: to the end, or to a cursor from which to go on. Not `complete`: some is gone, or not known."""
 
     next: str | None
     complete: bool
 
 
-class Connected(Struct, frozen=True):
+class CorrelatedEntries(Struct, frozen=True):
     """The ids of envelopes that are connected through `correlation_id`, and the numbers of their entries, in order.
 
     Not `complete`: there is too much to follow it all, or too little time.
@@ -81,7 +81,7 @@ class Connected(Struct, frozen=True):
     complete: bool
 
 
-class ExcerptQuery(Struct, frozen=True):
+class JournalQuery(Struct, frozen=True):
     """What is asked of the journal in a folder: what was delivered up to a position, and not before `since`.
 
     `chain`: what is connected, if that is asked for.
@@ -92,7 +92,7 @@ class ExcerptQuery(Struct, frozen=True):
     query: HistoryQuery
     until: Cursor
     since: datetime | None
-    chain: Connected | None
+    chain: CorrelatedEntries | None
 
 
 IsOver = Callable[[], bool]
@@ -104,7 +104,7 @@ def deadline(stopped: Event) -> IsOver:
     return lambda: stopped.is_set() or time.monotonic() >= end_s
 
 
-def read_excerpt(asked: ExcerptQuery, builder: PageBuilder | None, is_over: IsOver) -> Excerpt:
+def scan_journal(asked: JournalQuery, builder: PageBuilder | None, is_over: IsOver) -> ScanResult:
     """Fill a page with that; without a page, say only whether it is complete.
 
     Raises:
@@ -115,19 +115,19 @@ def read_excerpt(asked: ExcerptQuery, builder: PageBuilder | None, is_over: IsOv
             return _Reading(journal, Index(locator, asked.space), asked, is_over).read(builder)
     except (Damaged, JournalUnavailable) as error:
         _unread(asked.space, error)
-        return Excerpt(None, complete=False)
+        return ScanResult(None, complete=False)
 
 
-def connected_in_journal(
+def correlated_in_journal(
     folder: Path, space: str, ids: set[str], who: ParticipantId, is_over: IsOver
-) -> Connected:
+) -> CorrelatedEntries:
     """What is connected with these, as far as there are facts about it, and time to follow them."""
     try:
         with open_index(folder) as locator, JournalReader(locator, space) as journal:
             return _connected(journal, Index(locator, space), ids, who, is_over)
     except (Damaged, JournalUnavailable) as error:
         _unread(space, error)
-        return Connected(ids, [], complete=False)
+        return CorrelatedEntries(ids, [], complete=False)
 
 
 def _unread(space: str, error: Exception) -> None:
@@ -138,7 +138,7 @@ def _unread(space: str, error: Exception) -> None:
 class _Reading:
     """One walk, in the order that is asked for, between two positions."""
 
-    def __init__(self, journal: JournalReader, index: Index, asked: ExcerptQuery, is_over: IsOver) -> None:
+    def __init__(self, journal: JournalReader, index: Index, asked: JournalQuery, is_over: IsOver) -> None:
         self._journal = journal
         self._index = index
         self._query = query = asked.query
@@ -153,10 +153,10 @@ class _Reading:
         self._by_cursor()
         self._by_time()
 
-    def read(self, builder: PageBuilder | None) -> Excerpt:
+    def read(self, builder: PageBuilder | None) -> ScanResult:
         following = None if builder is None else self._fill(builder)
         is_kept = self._gone < max(self._from.seq, 1)
-        return Excerpt(None if following is None else following.text(), self._complete and is_kept)
+        return ScanResult(None if following is None else following.text(), self._complete and is_kept)
 
     @property
     def _gone(self) -> int:
@@ -223,7 +223,7 @@ class _Reading:
                 return Cursor(one.cursor.seq, n)
         return None
 
-    def _candidates(self, after: int, until: int) -> Iterator[tuple[Row | None, int]]:
+    def _candidates(self, after: int, until: int) -> Iterator[tuple[RecordRow | None, int]]:
         """The records that may have what is asked for, and how many entries were passed over to find each."""
         numbers = self._indexed_numbers(after, until)
         if numbers is not None:
@@ -231,7 +231,7 @@ class _Reading:
             for number in numbers:
                 if number not in covered:
                     row = self._journal.row(number)
-                    covered = range(0) if row is None else range(head_of(row.body).seq, row.last + 1)
+                    covered = range(0) if row is None else range(read_header(row.body).seq, row.last + 1)
                     yield row, 2 * _PASSED
             return
         texts = self._certain_texts()
@@ -326,7 +326,7 @@ def _find(
             if place is not None:
                 return place
         if is_over():
-            raise TookTooLong(f"{envelope_id!r} was not found in time")
+            raise QueryTimeout(f"{envelope_id!r} was not found in time")
     return None
 
 
@@ -338,7 +338,7 @@ def _place(delivered: Delivered, envelope_id: str) -> Cursor | None:
 
 def _connected(
     journal: JournalReader, index: Index, ids: Iterable[str], who: ParticipantId, is_over: IsOver
-) -> Connected:
+) -> CorrelatedEntries:
     """All that is connected with these, whoever names whom, through what was for `who`, until time is up."""
     found = set(ids)
     to_visit = deque(found)
@@ -359,7 +359,7 @@ def _connected(
                 fresh = [one for one in (fact.id, *fact.causes) if one not in found]
                 found.update(fresh)
                 to_visit.extend(fresh)
-    return Connected(found, sorted({seq for (seq, _), is_seen in seen.items() if is_seen}), complete)
+    return CorrelatedEntries(found, sorted({seq for (seq, _), is_seen in seen.items() if is_seen}), complete)
 
 
 class _Audience:

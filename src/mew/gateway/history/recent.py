@@ -5,24 +5,24 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from mew.journal.port import Delivered, Loss
+from mew.journal.port import Delivered, LostEntries
 from mew.protocol.envelope import EnvelopeId, ParticipantId
 
-from .correlation import Chain, Correlations
+from .correlation import CorrelationChain, CorrelationIndex
 from .cursor import Cursor, parse_cursor
 from .query import DeliveredEnvelope, HistoryPage, HistoryQuery, PageBuilder, envelopes_in, matcher
 
-__all__ = ["History"]
+__all__ = ["RecentHistory"]
 
 _BEGIN: Final = Cursor(0, 0)
 _ENVELOPE_BYTES: Final = 256  # what an envelope takes beside its bytes
 
 
-class History:
+class RecentHistory:
     """The last envelopes of one space, entry by entry; `bytes` is about what they take."""
 
     def __init__(
-        self, envelopes_max: int, bytes_max: int, *, life: str = "", losses: tuple[Loss, ...] = ()
+        self, envelopes_max: int, bytes_max: int, *, life: str = "", losses: tuple[LostEntries, ...] = ()
     ) -> None:
         """`life`: a name for this process in cursors, if no other goes on from here.
 
@@ -39,7 +39,7 @@ class History:
         self._evicted_at: datetime | None = None
         self._life = life
         self._losses = losses
-        self._correlations = Correlations()
+        self._correlations = CorrelationIndex()
 
     def __len__(self) -> int:
         return self._count
@@ -193,7 +193,7 @@ class History:
         """Where to go on after the last of these; None: there is none."""
         return taken[-1].behind(newest_first=query.newest_first).text(self._life) if taken else None
 
-    def chain(self, ids: Iterable[str], who: ParticipantId) -> Chain:
+    def chain(self, ids: Iterable[str], who: ParticipantId) -> CorrelationChain:
         """What is connected with these here, as far as it was for `who`."""
         index = self._correlations
         index.drop_before(self._dropped)

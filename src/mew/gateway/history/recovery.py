@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mew.gateway.config.settings import Limits
-from mew.journal.port import Journal, JournalUnavailable, Past, RetentionPolicy, RetentionStats
+from mew.journal.port import Journal, JournalContents, JournalUnavailable, RetentionPolicy, RetentionStats
 from mew.space import Space
 from mew.space.state import SpaceState
 
-from .recent import History
+from .recent import RecentHistory
 
 __all__ = ["SnapshotScheduler", "bounds", "recover"]
 
@@ -36,13 +36,13 @@ def bounds(limits: Limits, policy: RetentionPolicy) -> tuple[int, int]:
 
 
 def recover(
-    past: Past,
+    past: JournalContents,
     limits: Limits,
     policy: RetentionPolicy,
     now: datetime,
     life: str = "",
     space_type: type[Space] = Space,
-) -> tuple[Space, History]:
+) -> tuple[Space, RecentHistory]:
     """The space after all that is in a journal, and its recent history.
 
     Nothing is carried out: what was to be sent was sent, or its receiver is gone and asks for what it missed.
@@ -54,7 +54,7 @@ def recover(
     space = space_type(None if past.state is None else _restored(past.state))
     for entry in past.entries:
         space.apply(entry)
-    history = History(*bounds(limits, policy), life=life, losses=past.losses)
+    history = RecentHistory(*bounds(limits, policy), life=life, losses=past.losses)
     if past.begin:
         history.begin_after(past.begin, now)
     for delivered in past.delivered:
@@ -72,7 +72,7 @@ class SnapshotScheduler:
     One is due after the entry `seq_due`, and once more than `bytes_due` bytes were delivered.
     """
 
-    def __init__(self, space: Space, history: History, journal: Journal) -> None:
+    def __init__(self, space: Space, history: RecentHistory, journal: Journal) -> None:
         self._space = space
         self._history = history
         self._journal = journal

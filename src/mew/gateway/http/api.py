@@ -13,11 +13,11 @@ from aiohttp import web
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from mew.gateway.auth.guard import Admission, Denied, Guard, token_of
+from mew.gateway.auth.guard import AccessGuard, Admission, Denied, token_of
 from mew.gateway.auth.sign_in import SignIn
 from mew.gateway.auth.tokens import hash_token
 from mew.gateway.history.archive import ArchiveBusy
-from mew.gateway.history.journal_query import TookTooLong
+from mew.gateway.history.journal_query import QueryTimeout
 from mew.gateway.history.query import HistoryPage, HistoryQuery
 from mew.gateway.node import Node
 from mew.gateway.room.admission import complete
@@ -29,17 +29,17 @@ from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.json import decode_payload, encode_json
 from mew.protocol.kinds import InviteAck, Kind
-from mew.space import Refused
+from mew.space import RefusalDetails
 
 from . import routes
 from . import schemas as shapes
-from .listings import proposals, roster
+from .listings import list_participants, list_proposals
 from .metrics import Metrics
-from .openapi import Route, document
+from .openapi import ApiRoute, document
 from .problems import HEADERS, problem, problems, refusal
-from .responses import Answers
+from .responses import ResponseBudget
 
-__all__ = ["HttpDoor", "problems"]
+__all__ = ["HttpApi", "problems"]
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _Count: TypeAlias = Counter[tuple[str, ParticipantId]]
@@ -61,10 +61,10 @@ API        GET /openapi.json
 """
 
 
-class HttpDoor:
+class HttpApi:
     """Answers plain HTTP. One table says what there is: it is registered and documented from there."""
 
-    def __init__(self, guard: Guard, node: Node, answers: Answers) -> None:
+    def __init__(self, guard: AccessGuard, node: Node, answers: ResponseBudget) -> None:
         self._guard = guard
         self._node = node
         self._answers = answers
@@ -77,7 +77,7 @@ class HttpDoor:
         self._sending: _Count = Counter()
         self._waiting: _Count = Counter()
         self._reading: _Count = Counter()
-        self._table: Mapping[Route, _Handler] = {
+        self._table: Mapping[ApiRoute, _Handler] = {
             routes.POST_MESSAGE: self._post_message,
             routes.MESSAGES: self._messages,
             routes.SPACES: self._spaces,
@@ -178,7 +178,7 @@ class HttpDoor:
         budget.left -= len(body)
         sent = complete(body, who, new_id=str(uuid.uuid4()), ts=self._node.now())
         outcome = await room.post(who, sent.raw)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, RefusalDetails):
             return refusal(who, room.space, outcome, sent.kind)
         reply = outcome.reply
         token: str | UnsetType = UNSET
@@ -229,7 +229,7 @@ class HttpDoor:
         except ArchiveBusy:
             message = "too many read what was shown earlier; again in 1 s"
             raise Denied(429, Refusal.RATE_LIMITED, message, retry_after_s=1) from None
-        except TookTooLong:
+        except QueryTimeout:
             message = "it takes too long to find that envelope; go by `next` of a page, or by time"
             raise Denied(503, Refusal.UNAVAILABLE, message, retry_after_s=1) from None
         await room.committed()
@@ -247,7 +247,9 @@ class HttpDoor:
         admissions = await self._guard.admit_anywhere(request, token)
         _asked(request, shapes.NoQuery)
         rules = [(admission.room.space.state.rules, admission.who) for admission in admissions]
-        return _json(shapes.Spaces([shapes.SpaceShown(r.id, r.name, r.description, who) for r, who in rules]))
+        return _json(
+            shapes.SpacesPage([shapes.ListedSpace(r.id, r.name, r.description, who) for r, who in rules])
+        )
 
     async def _envelopes(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
@@ -263,14 +265,14 @@ class HttpDoor:
         admission = await self._in_space(request)
         _asked(request, shapes.NoQuery)
         await admission.room.committed()
-        listed = roster(admission.room.space, self._node.now())
-        return self._listing(request, admission, shapes.Participants(listed))
+        listed = list_participants(admission.room.space, self._node.now())
+        return self._listing(request, admission, shapes.ParticipantsPage(listed))
 
     async def _proposals(self, request: web.Request) -> web.Response:
         admission = await self._in_space(request)
         asked = _asked(request, shapes.ProposalsQuery)
         history = admission.room.history
-        listed = proposals(
+        listed = list_proposals(
             (record for record in history if record.is_for(admission.who)),
             self._node.now(),
             status=_given(asked.status),
@@ -284,7 +286,7 @@ class HttpDoor:
             and not history.has_lost(HistoryQuery(who=admission.who))
         )
         await admission.room.committed()
-        return self._listing(request, admission, shapes.Proposals(listed.proposals, older, complete))
+        return self._listing(request, admission, shapes.ProposalsPage(listed.proposals, older, complete))
 
     # Signing in on the page.
 

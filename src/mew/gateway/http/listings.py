@@ -23,10 +23,17 @@ from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
 from mew.space import Space
 
-__all__ = ["ListedProposal", "ParticipantShown", "PauseShown", "ProposalList", "proposals", "roster"]
+__all__ = [
+    "ListedParticipant",
+    "ListedPause",
+    "ListedProposal",
+    "ProposalList",
+    "list_participants",
+    "list_proposals",
+]
 
 
-class PauseShown(Struct, frozen=True):
+class ListedPause(Struct, frozen=True):
     """`until` null: until somebody resumes."""
 
     by: str
@@ -34,19 +41,19 @@ class PauseShown(Struct, frozen=True):
     until: datetime | None
 
 
-class ParticipantShown(Struct, frozen=True):
+class ListedParticipant(Struct, frozen=True):
     """`streams`: the ids of those it owns."""
 
     id: str
     connected: bool
     connections: int
     capabilities: list[dict[str, Any]]
-    paused: PauseShown | None
+    paused: ListedPause | None
     shut_down: bool
     streams: list[str]
 
 
-def roster(space: Space, at: datetime) -> list[ParticipantShown]:
+def list_participants(space: Space, at: datetime) -> list[ListedParticipant]:
     """Those connected first, in the order they came; then those absent, as configured or invited."""
     state = space.state
     absent = (*state.rules.profiles, *state.invited, *state.identities)
@@ -54,10 +61,10 @@ def roster(space: Space, at: datetime) -> list[ParticipantShown]:
     return [_shown(space, who, at) for who in everyone]
 
 
-def _shown(space: Space, who: ParticipantId, at: datetime) -> ParticipantShown:
+def _shown(space: Space, who: ParticipantId, at: datetime) -> ListedParticipant:
     state = space.state
     connections = state.members.get(who, 0)
-    return ParticipantShown(
+    return ListedParticipant(
         id=who,
         connected=connections > 0,
         connections=connections,
@@ -68,11 +75,11 @@ def _shown(space: Space, who: ParticipantId, at: datetime) -> ParticipantShown:
     )
 
 
-def _pause(space: Space, who: ParticipantId, at: datetime) -> PauseShown | None:
+def _pause(space: Space, who: ParticipantId, at: datetime) -> ListedPause | None:
     pause = space.state.paused.get(who)
     if pause is None or (pause.until is not None and pause.until <= at):
         return None
-    return PauseShown(pause.by, pause.envelope_id, pause.until)
+    return ListedPause(pause.by, pause.envelope_id, pause.until)
 
 
 _RECORDS_MAX: Final = 10_000
@@ -121,7 +128,7 @@ class ProposalList(Struct, frozen=True):
     complete: bool
 
 
-def proposals(
+def list_proposals(
     delivered: Iterable[DeliveredEnvelope],
     now: datetime,
     *,

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from mew.protocol.envelope import PROTOCOL
 
-from .schemas import NoQuery, Problem
+from .schemas import NoQuery, ProblemDetails
 
-__all__ = ["Route", "document"]
+__all__ = ["ApiRoute", "document"]
 
 _SCHEMAS: Final = "#/components/schemas/"
 _REF: Final = _SCHEMAS + "{name}"
@@ -52,7 +52,7 @@ _IN_PATH: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ApiRoute:
     """One thing that may be asked over HTTP. `answer`: a shape, or a media type; `problems`: its statuses.
 
     `takes`: the shape of its body, where that is no envelope.
@@ -70,12 +70,12 @@ class Route:
     takes: type[Struct] | None = None
 
 
-def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+def document(routes: Iterable[ApiRoute], version: str) -> dict[str, Any]:
     """The whole document. Every route is in it, and nothing else."""
     listed = tuple(routes)
     shapes = [route.answer for route in listed if not isinstance(route.answer, str)]
     shapes += [route.takes for route in listed if route.takes is not None]
-    _, schemas = msgspec.json.schema_components((*dict.fromkeys(shapes), Problem), ref_template=_REF)
+    _, schemas = msgspec.json.schema_components((*dict.fromkeys(shapes), ProblemDetails), ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -96,7 +96,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: ApiRoute) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
@@ -155,7 +155,7 @@ def _problem(status: int) -> dict[str, Any]:
     described = {503: "Not available now: a space has failed, or the gateway is stopping."}
     return {
         "description": described.get(status, "Refused; `error` says why."),
-        "content": {"application/problem+json": _schema("Problem")},
+        "content": {"application/problem+json": _schema("ProblemDetails")},
     }
 
 

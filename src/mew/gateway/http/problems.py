@@ -14,7 +14,7 @@ from mew.journal.port import JournalUnavailable
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
-from mew.space import Refused, Space
+from mew.space import RefusalDetails, Space
 
 __all__ = ["HEADERS", "PROBLEM_TYPE", "STATUS", "problem", "problems", "refusal"]
 
@@ -102,7 +102,7 @@ def problem(
     return response
 
 
-def refusal(who: ParticipantId, space: Space, refused: Refused, kind: str) -> web.Response:
+def refusal(who: ParticipantId, space: Space, refused: RefusalDetails, kind: str) -> web.Response:
     """A refused envelope: what `system/error` says over WebSocket."""
     said = replies.problem(who, space, refused, kind)
     error, detail = said.pop("error"), said.pop("message")

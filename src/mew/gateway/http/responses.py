@@ -10,7 +10,7 @@ from aiohttp import web
 
 from mew.gateway.auth.guard import Denied
 
-__all__ = ["Answers"]
+__all__ = ["ResponseBudget"]
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _PROGRESS_BYTES: Final = 64 << 10
 _CHARGE: Final = web.RequestKey("charge", tuple[Hashable, int])
 
 
-class Answers:
+class ResponseBudget:
     """Counts the bytes of answers that have not left yet, by who asked for them.
 
     A reader that takes less than 64 KiB in `progress_s` is disconnected.

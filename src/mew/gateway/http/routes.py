@@ -3,7 +3,7 @@
 from typing import Final
 
 from . import schemas as shapes
-from .openapi import Route
+from .openapi import ApiRoute
 
 __all__ = [
     "END_SESSION",
@@ -25,7 +25,7 @@ __all__ = [
 
 _ASKING: Final = (400, 401, 403, 404, 429, 503)
 
-POST_MESSAGE: Final = Route(
+POST_MESSAGE: Final = ApiRoute(
     "POST",
     "/participants/{participant}/messages",
     "sendEnvelope",
@@ -35,7 +35,7 @@ POST_MESSAGE: Final = Route(
     query=shapes.SpaceQuery,
     takes_envelope=True,
 )
-MESSAGES: Final = Route(
+MESSAGES: Final = ApiRoute(
     "GET",
     "/participants/{participant}/messages",
     "readEnvelopes",
@@ -44,15 +44,15 @@ MESSAGES: Final = Route(
     problems=_ASKING,
     query=shapes.MessagesQuery,
 )
-SPACES: Final = Route(
+SPACES: Final = ApiRoute(
     "GET",
     "/spaces",
     "listSpaces",
     "The spaces that this token opens.",
-    shapes.Spaces,
+    shapes.SpacesPage,
     (400, 401, 403, 429, 503),
 )
-ENVELOPES: Final = Route(
+ENVELOPES: Final = ApiRoute(
     "GET",
     "/spaces/{space}/envelopes",
     "searchEnvelopes",
@@ -61,24 +61,24 @@ ENVELOPES: Final = Route(
     problems=_ASKING,
     query=shapes.EnvelopesQuery,
 )
-PARTICIPANTS: Final = Route(
+PARTICIPANTS: Final = ApiRoute(
     "GET",
     "/spaces/{space}/participants",
     "listParticipants",
     "Everyone who belongs to a space, connected or not.",
-    shapes.Participants,
+    shapes.ParticipantsPage,
     problems=_ASKING,
 )
-PROPOSALS: Final = Route(
+PROPOSALS: Final = ApiRoute(
     "GET",
     "/spaces/{space}/proposals",
     "listProposals",
     "The proposals in the history of a space and what became of them, oldest first.",
-    shapes.Proposals,
+    shapes.ProposalsPage,
     problems=_ASKING,
     query=shapes.ProposalsQuery,
 )
-MAKE_LINK: Final = Route(
+MAKE_LINK: Final = ApiRoute(
     "POST",
     "/spaces/{space}/links",
     "makeLink",
@@ -87,7 +87,7 @@ MAKE_LINK: Final = Route(
     problems=_ASKING,
     query=shapes.LinkQuery,
 )
-OPEN_SESSION: Final = Route(
+OPEN_SESSION: Final = ApiRoute(
     "POST",
     "/sessions",
     "openSession",
@@ -97,7 +97,7 @@ OPEN_SESSION: Final = Route(
     takes=shapes.LinkCode,
     is_open=True,
 )
-END_SESSION: Final = Route(
+END_SESSION: Final = ApiRoute(
     "POST",
     "/sessions/end",
     "endSession",
@@ -105,10 +105,10 @@ END_SESSION: Final = Route(
     shapes.SessionEnded,
     problems=(400, 401, 403, 429, 503),
 )
-HEALTH: Final = Route(
+HEALTH: Final = ApiRoute(
     "GET", "/health", "health", "Whether the gateway runs at all.", shapes.Health, is_open=True
 )
-READY: Final = Route(
+READY: Final = ApiRoute(
     "GET",
     "/ready",
     "ready",
@@ -117,9 +117,11 @@ READY: Final = Route(
     (503,),
     is_open=True,
 )
-METRICS: Final = Route("GET", "/metrics", "metrics", "Metrics for Prometheus.", "text/plain", is_open=True)
-OPENAPI: Final = Route("GET", "/openapi.json", "openapi", "This document.", "application/json", is_open=True)
-SOCKET: Final = Route(
+METRICS: Final = ApiRoute("GET", "/metrics", "metrics", "Metrics for Prometheus.", "text/plain", is_open=True)
+OPENAPI: Final = ApiRoute(
+    "GET", "/openapi.json", "openapi", "This document.", "application/json", is_open=True
+)
+SOCKET: Final = ApiRoute(
     "GET",
     "/ws",
     "connect",
@@ -128,4 +130,4 @@ SOCKET: Final = Route(
     problems=(426,),
     is_open=True,
 )
-INDEX: Final = Route("GET", "/", "index", "What this is and where to go on.", "text/plain", is_open=True)
+INDEX: Final = ApiRoute("GET", "/", "index", "What this is and where to go on.", "text/plain", is_open=True)

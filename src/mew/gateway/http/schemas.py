@@ -14,7 +14,7 @@ from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.errors import InvalidCapability
 
-from .listings import ListedProposal, ParticipantShown
+from .listings import ListedParticipant, ListedProposal
 
 __all__ = [
     "EnvelopesPage",
@@ -23,20 +23,20 @@ __all__ = [
     "InvalidQuery",
     "LinkCode",
     "LinkMade",
+    "ListedSpace",
     "MessagesPage",
     "MessagesQuery",
     "NoQuery",
-    "Participants",
-    "Problem",
-    "Proposals",
+    "ParticipantsPage",
+    "ProblemDetails",
+    "ProposalsPage",
     "ProposalsQuery",
     "Ready",
     "Receipt",
     "SessionEnded",
     "SessionOpened",
     "SpaceQuery",
-    "SpaceShown",
-    "Spaces",
+    "SpacesPage",
     "read_query",
 ]
 
@@ -173,11 +173,11 @@ class EnvelopesPage(Struct, frozen=True):
     complete: bool
 
 
-class Participants(Struct, frozen=True):
-    participants: list[ParticipantShown]
+class ParticipantsPage(Struct, frozen=True):
+    participants: list[ListedParticipant]
 
 
-class Proposals(Struct, frozen=True):
+class ProposalsPage(Struct, frozen=True):
     """`next` goes into `before` for older ones; null: there are no more. Not `complete`: some may be gone."""
 
     proposals: list[ListedProposal]
@@ -185,7 +185,7 @@ class Proposals(Struct, frozen=True):
     complete: bool
 
 
-class SpaceShown(Struct, frozen=True):
+class ListedSpace(Struct, frozen=True):
     """`participant`: who one is there, with this token."""
 
     id: str
@@ -194,8 +194,8 @@ class SpaceShown(Struct, frozen=True):
     participant: str
 
 
-class Spaces(Struct, frozen=True):
-    spaces: list[SpaceShown]
+class SpacesPage(Struct, frozen=True):
+    spaces: list[ListedSpace]
 
 
 class LinkMade(Struct, frozen=True):
@@ -235,7 +235,7 @@ class Ready(Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
 
 
-class Problem(Struct, frozen=True):
+class ProblemDetails(Struct, frozen=True):
     """RFC 9457. `error` is a stable code, `detail` a sentence; the rest is what helps."""
 
     type: str

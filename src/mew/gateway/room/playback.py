@@ -20,14 +20,13 @@ from mew.gateway.config.settings import Config, Limits, ParticipantConfig, Serve
 from mew.gateway.server import Gateway
 from mew.journal.files.database import Damaged
 from mew.journal.memory import MemoryJournal
-from mew.journal.port import Delivered, Done, Follower, Journal, JournalUnavailable, Past
+from mew.journal.port import CommitCallback, Delivered, Follower, Journal, JournalContents, JournalUnavailable
 from mew.journal.record import Record
 from mew.protocol.envelope import ParticipantId
 from mew.protocol.envelopes import Envelopes
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.space import (
-    Answer,
     Configured,
     Decision,
     Entry,
@@ -35,16 +34,17 @@ from mew.space import (
     Joined,
     Judgement,
     Left,
-    Refused,
+    RefusalDetails,
+    Reply,
     Rules,
     Sent,
     Space,
 )
 from mew.space.presence import welcome
 from mew.space.state import Invitation, SpaceState
-from mew.space.streams import Route
+from mew.space.streams import FrameRoute
 
-from .ports import World
+from .ports import RoomEnvironment
 from .room import Room
 from .turns import Turns
 
@@ -56,7 +56,7 @@ OBSERVER: Final = ParticipantId("_observer")
 _LOOPBACK: Final = "127.0.0.1"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _LIMITS: Final = Limits(history_envelopes=100_000, history_bytes=256 << 20)
-_ONLY_WATCHING: Final = Refused(
+_ONLY_WATCHING: Final = RefusalDetails(
     Refusal.NOT_A_MEMBER, "this is a recording: you can watch it, and send nothing"
 )
 
@@ -98,7 +98,7 @@ class Playback:
         assert self._room is not None, "nothing happens before it is open"
         self._room.enqueue(partial(self._recorded.put, entry))
 
-    def _open_room(self, rules: Rules, limits: Limits, turns: Turns, world: World) -> Room:
+    def _open_room(self, rules: Rules, limits: Limits, turns: Turns, world: RoomEnvironment) -> Room:
         self._room = Room(rules, limits, turns, world, space_type=_RecordedSpace)
         return self._room
 
@@ -129,12 +129,12 @@ class _Recorded(MemoryJournal):
 
     # As the storage of the one space.
 
-    def open(self, space: str, follower: Follower) -> tuple[Journal, Past]:
+    def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         self._follower = follower
-        past = Past(self._state, None, self._begin, self._entries(), self._newest_first())
+        past = JournalContents(self._state, None, self._begin, self._entries(), self._newest_first())
         return self, past
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: CommitCallback) -> None:
         done(None)
 
     def _entries(self) -> Iterator[Entry]:
@@ -159,7 +159,7 @@ class _RecordedSpace(Space):
     def judge(self, at: datetime, envelopes: Envelopes, lenient: bool = False) -> Judgement:  # noqa: FBT001, FBT002
         return 0, _ONLY_WATCHING
 
-    def route(self, at: datetime, writer: ParticipantId, stream_id: str) -> Route | Refused:
+    def route(self, at: datetime, writer: ParticipantId, stream_id: str) -> FrameRoute | RefusalDetails:
         return _ONLY_WATCHING
 
     def apply(self, entry: Entry) -> list[Decision]:
@@ -189,12 +189,12 @@ def _watched(rules: Rules) -> Rules:
     return replace(rules, profiles={**rules.profiles, OBSERVER: ()}, delivery="everyone")
 
 
-def _greeting(state: SpaceState, here: Entry, joined: Joined) -> Answer:
+def _greeting(state: SpaceState, here: Entry, joined: Joined) -> Reply:
     """A welcome that is in no journal; its id is none that the recording has."""
     made = welcome(state, here, joined.who, resumed=joined.resumed)
     content = {**made.content, "you": {"id": joined.who, "capabilities": []}}
     envelope = replace(made, id=str(uuid.uuid4()), payload=Raw(encode_json(content)))
-    return Answer(joined.who, envelope, joined.connection)
+    return Reply(joined.who, envelope, joined.connection)
 
 
 def _config(space: str, folder: Path, port: int) -> Config:

@@ -11,10 +11,10 @@ from mew.space import ConnectionId
 from .outbox import Outbox
 from .rate_limit import ByteBudget, RateLimiter
 
-__all__ = ["Accepted", "Counters", "RoomConnection", "World"]
+__all__ = ["AcceptedPost", "Counters", "RoomConnection", "RoomEnvironment"]
 
 
-class World(Protocol):
+class RoomEnvironment(Protocol):
     """What a room needs of the world."""
 
     def now(self) -> datetime: ...
@@ -49,7 +49,7 @@ class RoomConnection(Protocol):
         """Read on."""
 
 
-class Accepted(Struct, frozen=True):
+class AcceptedPost(Struct, frozen=True):
     """An envelope is in the space, since when, and what the gateway answered to it."""
 
     envelope: Envelope

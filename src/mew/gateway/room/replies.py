@@ -12,9 +12,9 @@ from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, ParticipantId
 from mew.protocol.errors import FRAMES_DROPPED, Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import InviteAck, Kind
-from mew.space import Decision, Deliver, Invite, Refuse, Refused, Space
+from mew.space import Decision, Deliver, IssueInvitation, RefusalDetails, Refuse, Space
 
-from .ports import World
+from .ports import RoomEnvironment
 
 __all__ = ["error", "frames_dropped", "invite_ack", "problem", "reply_in"]
 
@@ -24,7 +24,13 @@ _REPLIES: Final = frozenset(
 
 
 def error(
-    at: datetime, who: ParticipantId, space: Space, refused: Refused, *, envelope_id: str | None, kind: str
+    at: datetime,
+    who: ParticipantId,
+    space: Space,
+    refused: RefusalDetails,
+    *,
+    envelope_id: str | None,
+    kind: str,
 ) -> Envelope:
     """`system/error` for a refused envelope (§3.8.2)."""
     return _to_one(
@@ -43,7 +49,7 @@ def frames_dropped(at: datetime, who: ParticipantId, stream: str, count: int) ->
     return _to_one(at, who, Kind.ERROR, payload, correlation_id=())
 
 
-def problem(who: ParticipantId, space: Space, refused: Refused, kind: str) -> dict[str, Any]:
+def problem(who: ParticipantId, space: Space, refused: RefusalDetails, kind: str) -> dict[str, Any]:
     """What a refusal says, over WebSocket and HTTP alike."""
     payload: dict[str, Any] = {"error": refused.refusal, "message": refused.message}
     if kind:
@@ -59,7 +65,9 @@ def problem(who: ParticipantId, space: Space, refused: Refused, kind: str) -> di
     return payload
 
 
-def invite_ack(at: datetime, invite: Invite, token: str, space: str, world: World) -> Envelope:
+def invite_ack(
+    at: datetime, invite: IssueInvitation, token: str, space: str, world: RoomEnvironment
+) -> Envelope:
     """The inviter's answer (§3.6.4), for nobody else to see; over HTTP and on its connections the same."""
     mail: Literal["sending", "not_configured"] = "sending" if world.sends_mail() else "not_configured"
     ack = InviteAck(
@@ -74,7 +82,7 @@ def invite_ack(at: datetime, invite: Invite, token: str, space: str, world: Worl
     return replace(answer, id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{at} {invite.envelope.id}")))
 
 
-def reply_in(decisions: Sequence[Decision]) -> Envelope | Refused | None:
+def reply_in(decisions: Sequence[Decision]) -> Envelope | RefusalDetails | None:
     """What the gateway itself answers to an envelope (§3.10.1), for who posted it; or why it was refused after all."""
     for decision in decisions:
         if isinstance(decision, Refuse):

@@ -25,7 +25,6 @@ from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.frames import MARK
 from mew.protocol.kinds import Kind
 from mew.space import (
-    Answer,
     Configured,
     ConnectionId,
     Decision,
@@ -34,11 +33,12 @@ from mew.space import (
     Entry,
     Event,
     Identified,
-    Invite,
+    IssueInvitation,
     Joined,
     Left,
+    RefusalDetails,
     Refuse,
-    Refused,
+    Reply,
     Rules,
     Sent,
     Space,
@@ -50,7 +50,7 @@ from mew.space import (
 from . import replies
 from .admission import admit
 from .outbox import Outboxes
-from .ports import Accepted, Counters, RoomConnection, World
+from .ports import AcceptedPost, Counters, RoomConnection, RoomEnvironment
 from .rate_limit import ByteBudget, ByteBudgets, RateLimiter
 from .streams import FrameRelay
 from .timer import Timer
@@ -80,7 +80,7 @@ class Room:
         rules: Rules,
         limits: Limits,
         turns: Turns,
-        world: World,
+        world: RoomEnvironment,
         trace: Trace | None = None,
         archive: Archive | None = None,
         space_type: type[Space] = Space,
@@ -131,7 +131,9 @@ class Room:
         self._gone: set[ConnectionId] = set()
         self._waiting: set[asyncio.Future[Any]] = set()
         self._entering: dict[ConnectionId, asyncio.Future[None]] = {}
-        self._posted: dict[int, asyncio.Future[Accepted | Refused]] = {}  # by the identity of their event
+        self._posted: dict[
+            int, asyncio.Future[AcceptedPost | RefusalDetails]
+        ] = {}  # by the identity of their event
         self._tokens: dict[str, str] = {}  # made for invitations under way, by their hash
         self.enqueue(partial(self._begin, rules, tuple(self.space.state.connections)))
 
@@ -222,7 +224,7 @@ class Room:
         """The connection is gone."""
         self.enqueue(partial(self._part, connection))
 
-    async def post(self, who: ParticipantId, received: bytes) -> Accepted | Refused:
+    async def post(self, who: ParticipantId, received: bytes) -> AcceptedPost | RefusalDetails:
         """An envelope over HTTP (§5.3): the same rules, and an answer once it is committed.
 
         How often one may is for the door to say.
@@ -231,7 +233,7 @@ class Room:
             JournalUnavailable: it may or may not have been accepted; the room is closing.
         """
         self._check_open()
-        answered: asyncio.Future[Accepted | Refused] = self._loop.create_future()
+        answered: asyncio.Future[AcceptedPost | RefusalDetails] = self._loop.create_future()
         self.enqueue(partial(self._take_post, who, received, answered))
         return await self._told(answered)
 
@@ -428,7 +430,9 @@ class Room:
             envelope = admit(text, connection.who, bytes_max=self.limits.envelope_bytes)
         except ProtocolError as error:
             self.counters.received += 1
-            self.reject(connection, Refused(error.refusal, str(error)), envelope_id_in(text), error.kind)
+            self.reject(
+                connection, RefusalDetails(error.refusal, str(error)), envelope_id_in(text), error.kind
+            )
             return 1
         return self._judge(Envelopes.of(envelope, text), (origin,), lenient)
 
@@ -478,26 +482,28 @@ class Room:
         if data.startswith(MARK):
             self._forward(connection, data, is_text=False)
         else:
-            self.reject(connection, Refused(Refusal.MALFORMED, "an envelope travels as text, not binary"))
+            self.reject(
+                connection, RefusalDetails(Refusal.MALFORMED, "an envelope travels as text, not binary")
+            )
 
     def _forward(self, connection: RoomConnection, frame: bytes, *, is_text: bool) -> None:
         self._relay.forward(connection, frame, is_text=is_text, bytes_max=self.limits.frame_bytes)
 
     def _take_error(self, connection: RoomConnection, code: int, message: str) -> None:
         if connection.id not in self._gone:
-            self.reject(connection, Refused(Refusal.MALFORMED, message))
+            self.reject(connection, RefusalDetails(Refusal.MALFORMED, message))
             self._close_later((connection.id,), code, message)
 
     def _take_post(
-        self, who: ParticipantId, received: bytes, answered: asyncio.Future[Accepted | Refused]
+        self, who: ParticipantId, received: bytes, answered: asyncio.Future[AcceptedPost | RefusalDetails]
     ) -> None:
         self.counters.received += 1
-        refused: Refused | None
+        refused: RefusalDetails | None
         kind, envelope_id = "", envelope_id_in(received)
         try:
             envelope = admit(received, who, bytes_max=self.limits.envelope_bytes)
         except ProtocolError as error:
-            refused, kind = Refused(error.refusal, str(error)), error.kind
+            refused, kind = RefusalDetails(error.refusal, str(error)), error.kind
         else:
             kind, envelopes = envelope.kind, Envelopes.of(envelope, received)
             if self._trace is not None:
@@ -533,7 +539,7 @@ class Room:
         envelopes = Envelopes.read((text,), 0, self.limits.envelope_bytes)
         if self._trace is not None:
             self._trace.received(self.id, envelopes)
-        hasty = Refused(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
+        hasty = RefusalDetails(Refusal.RATE_LIMITED, f"too many envelopes; again in {wait_s:.3f} s", wait_s)
         if envelopes.ids:
             self.reject(connection, hasty, EnvelopeId(envelopes.ids[0]), envelopes.kinds[0])
         else:
@@ -544,7 +550,7 @@ class Room:
     def reject(
         self,
         connection: RoomConnection,
-        refused: Refused,
+        refused: RefusalDetails,
         envelope_id: EnvelopeId | None = None,
         kind: str = "",
     ) -> None:
@@ -558,7 +564,7 @@ class Room:
             self._close_later((connection.id,), CloseCode.FLOODING, reason)
 
     def _record(
-        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused
+        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: RefusalDetails
     ) -> None:
         """Note in the journal that a rule said no, without what was sent, and not too often (§7.3)."""
         if self._is_worth_recording(who, envelope_id, kind, refused):
@@ -566,7 +572,7 @@ class Room:
             self._append(Violated(who, culprit, kind, refused.refusal, refused.lacked or ""))
 
     def _is_worth_recording(
-        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: Refused
+        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: RefusalDetails
     ) -> bool:
         """Tell the operator; whether it is worth an entry too."""
         if self._trace is not None:
@@ -581,7 +587,7 @@ class Room:
         self,
         who: ParticipantId,
         connection: ConnectionId | None,
-        refused: Refused,
+        refused: RefusalDetails,
         envelope_id: EnvelopeId | None,
         kind: str,
     ) -> None:
@@ -630,21 +636,21 @@ class Room:
         match decision:
             case Deliver():
                 raise AssertionError("what is delivered is not carried out here")
-            case Answer():
+            case Reply():
                 self._answer(entry, decision)
             case Refuse(who, envelope_id, kind, refused, connection):
                 self._is_worth_recording(who, envelope_id, kind, refused)
                 self._refuse(who, connection, refused, envelope_id, kind)
             case Disconnect(connections, code, reason):
                 self._close_later(connections, code, reason)
-            case Invite():
+            case IssueInvitation():
                 self._hand_over(entry, decision)
             case WakeAt(at):
                 self._timer.set(at)
             case _:
                 assert_never(decision)
 
-    def _answer(self, entry: Entry, answer: Answer) -> None:
+    def _answer(self, entry: Entry, answer: Reply) -> None:
         frame = text_frame(encode(answer.envelope))
         if answer.connection is None:
             self._outboxes.send(frame, self.space.connections_of((answer.who,)))
@@ -677,7 +683,7 @@ class Room:
                 del self._connected[who]
         return self._outboxes.remove(connection)
 
-    def _hand_over(self, entry: Entry, invite: Invite) -> None:
+    def _hand_over(self, entry: Entry, invite: IssueInvitation) -> None:
         """Tell the inviter the token, and send mail if that is asked for and can be done."""
         ack = self._invite_ack(entry, invite)
         if ack is None:
@@ -687,7 +693,7 @@ class Room:
         if invite.email is not None and self._world.sends_mail():
             self._after_commit.append(partial(self._world.invite_by_mail, invite.email, self.id, ack))
 
-    def _invite_ack(self, entry: Entry, invite: Invite) -> Envelope | None:
+    def _invite_ack(self, entry: Entry, invite: IssueInvitation) -> Envelope | None:
         assert isinstance(entry.event, Sent), f"an invitation from {entry.event}"
         token = self._tokens.get(entry.event.token_hash)
         return None if token is None else replies.invite_ack(entry.at, invite, token, self.id, self._world)
@@ -705,11 +711,15 @@ class Room:
                 self._results.append((answered, self._outcome(entry, event, decisions)))
             self._tokens.pop(event.token_hash, None)
 
-    def _outcome(self, entry: Entry, sent: Sent, decisions: Sequence[Decision]) -> Accepted | Refused:
+    def _outcome(
+        self, entry: Entry, sent: Sent, decisions: Sequence[Decision]
+    ) -> AcceptedPost | RefusalDetails:
         """What became of an envelope that was posted, with what the gateway itself answered."""
-        invite = next((decision for decision in decisions if isinstance(decision, Invite)), None)
+        invite = next((decision for decision in decisions if isinstance(decision, IssueInvitation)), None)
         reply = replies.reply_in(decisions) if invite is None else self._invite_ack(entry, invite)
-        return reply if isinstance(reply, Refused) else Accepted(sent.envelopes[0], entry.at, reply)
+        return (
+            reply if isinstance(reply, RefusalDetails) else AcceptedPost(sent.envelopes[0], entry.at, reply)
+        )
 
     def _close_later(self, connections: Iterable[ConnectionId], code: int, reason: str) -> None:
         """Close connections after the commit, with what they were to be shown before that; hear them no longer."""

@@ -7,7 +7,7 @@ from mew.gateway.websocket.frames import binary_frame, text_frame
 from mew.protocol.codec import encode
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.frames import stream_of
-from mew.space import Refused, Space
+from mew.space import RefusalDetails, Space
 
 from . import replies
 from .outbox import Outboxes
@@ -25,7 +25,7 @@ class FrameRelay:
         outboxes: Outboxes,
         counters: Counters,
         now: Callable[[], datetime],
-        reject: Callable[[RoomConnection, Refused], None],
+        reject: Callable[[RoomConnection, RefusalDetails], None],
     ) -> None:
         self._space = space
         self._outboxes = outboxes
@@ -36,13 +36,13 @@ class FrameRelay:
     def forward(self, connection: RoomConnection, frame: bytes, *, is_text: bool, bytes_max: int) -> None:
         """A frame came: pass it on, or say why not."""
         if len(frame) > bytes_max:
-            self._reject(connection, Refused(Refusal.TOO_LARGE, f"a frame may have {bytes_max} bytes"))
+            self._reject(connection, RefusalDetails(Refusal.TOO_LARGE, f"a frame may have {bytes_max} bytes"))
             return
         try:
             route = self._space.route(self._now(), connection.who, stream_of(frame))
         except ProtocolError as error:
-            route = Refused(error.refusal, str(error))
-        if isinstance(route, Refused):
+            route = RefusalDetails(error.refusal, str(error))
+        if isinstance(route, RefusalDetails):
             self._reject(connection, route)
             return
         self._counters.frames += 1

@@ -15,14 +15,14 @@ from mew.protocol.envelope import PROTOCOL, ParticipantId, is_reserved_id
 from mew.protocol.errors import ProtocolError, Refusal
 from mew.protocol.json import decode_json, encode_json
 
-__all__ = ["Join", "claim_problem", "complete", "is_heartbeat", "is_join", "read_join"]
+__all__ = ["JoinFrame", "claim_problem", "complete", "is_heartbeat", "is_join", "read_join"]
 
 _JOIN_KIND = "system/join"
 _HEARTBEAT_KIND = "system/heartbeat"
 _NAMES_OF_PARTICIPANT = ("participantId", "participant_id", "participant")
 
 
-class Join(Struct, frozen=True):
+class JoinFrame(Struct, frozen=True):
     """A first frame: which space, with which token, and who the client believes it is."""
 
     space: str | None
@@ -41,7 +41,7 @@ def is_join(received: bytes) -> bool:
     return isinstance(said, dict) and (said.get("type") == "join" or said.get("kind") == _JOIN_KIND)
 
 
-def read_join(received: bytes, token: str | None = None) -> Join:
+def read_join(received: bytes, token: str | None = None) -> JoinFrame:
     """Read `{"type": "join", …}` or `{"kind": "system/join", "payload": {…}}`; `token` is that of the handshake.
 
     Raises:
@@ -62,7 +62,7 @@ def read_join(received: bytes, token: str | None = None) -> Join:
     token = fields.get("token", token)
     if not isinstance(token, str) or not token:
         raise ProtocolError("the join has no token")
-    return Join(_text(fields, "space"), token, _text(fields, *_NAMES_OF_PARTICIPANT))
+    return JoinFrame(_text(fields, "space"), token, _text(fields, *_NAMES_OF_PARTICIPANT))
 
 
 def claim_problem(claimed: str | None, who: ParticipantId, is_known: Callable[[str], bool]) -> str | None:

@@ -17,9 +17,9 @@ from mew.protocol.frames import MARK
 from mew.space import ConnectionId
 
 from . import compat
-from .wire import Wire
+from .wire import WebSocketWire
 
-__all__ = ["Connection"]
+__all__ = ["WebSocketConnection"]
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _REFUSALS_PER_S: Final = 100
 _REFUSALS_BURST: Final = 2_000
 
 
-class Connection:
+class WebSocketConnection:
     """A participant's connection.
 
     Whoever joins by a frame is a TypeScript client and `lenient` (design §3.3, §3.19): with `join`, it did so before
@@ -54,11 +54,11 @@ class Connection:
     def __init__(
         self,
         admission: Admission,
-        wire: Wire,
+        wire: WebSocketWire,
         now: Callable[[], datetime],
         *,
         token: str | None = None,
-        join: compat.Join | None = None,
+        join: compat.JoinFrame | None = None,
         after: EnvelopeId | None = None,
     ) -> None:
         limits = admission.room.limits

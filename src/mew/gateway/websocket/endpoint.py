@@ -8,16 +8,16 @@ from typing import Final
 
 from aiohttp import web
 
-from mew.gateway.auth.guard import Admission, Denied, Guard, token_of
+from mew.gateway.auth.guard import AccessGuard, Admission, Denied, token_of
 from mew.journal.port import JournalUnavailable
 from mew.protocol.envelope import EnvelopeId
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 
 from . import compat
-from .connection import Connection
-from .wire import Upgrade, Wire
+from .connection import WebSocketConnection
+from .wire import Upgrade, WebSocketWire
 
-__all__ = ["SUBPROTOCOL", "SocketDoor"]
+__all__ = ["SUBPROTOCOL", "WebSocketEndpoint"]
 
 _log = logging.getLogger(__name__)
 
@@ -41,16 +41,16 @@ _CLOSE_FOR: Final = {
 }
 
 
-class SocketDoor:
+class WebSocketEndpoint:
     """Turns requests for a WebSocket into connections of a room."""
 
-    def __init__(self, guard: Guard, now: Callable[[], datetime]) -> None:
+    def __init__(self, guard: AccessGuard, now: Callable[[], datetime]) -> None:
         self._guard = guard
         self._now = now
-        self._wires: set[Wire] = set()
+        self._wires: set[WebSocketWire] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._joining: set[Wire] = set()
+        self._joining: set[WebSocketWire] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Let one connection in. From then on it looks after itself: nothing of the request is kept.
@@ -70,7 +70,7 @@ class SocketDoor:
         wire = self._wire(request, max(limits.frame_bytes, limits.envelope_bytes))
         if wire is not None:
             after = request.query.get("after")
-            connection = Connection(
+            connection = WebSocketConnection(
                 admission, wire, self._now, token=token, after=EnvelopeId(after) if after else None
             )
             await self._let_in(address, connection)
@@ -94,9 +94,9 @@ class SocketDoor:
         for wire in tuple(self._joining):
             wire.close(code, reason)
 
-    def _wire(self, request: web.Request, bytes_max: int) -> Wire | None:
+    def _wire(self, request: web.Request, bytes_max: int) -> WebSocketWire | None:
         transport = request.transport
-        return None if transport is None else Wire(request, transport, bytes_max)
+        return None if transport is None else WebSocketWire(request, transport, bytes_max)
 
     async def _serve_by_first_frame(self, request: web.Request, address: str) -> web.StreamResponse:
         upgrade = Upgrade(request, SUBPROTOCOL)
@@ -128,14 +128,14 @@ class SocketDoor:
             self._joining.discard(wire)
             limits = admission.room.limits
             wire.allow(max(limits.frame_bytes, limits.envelope_bytes))
-            await self._let_in(address, Connection(admission, wire, self._now, join=join))
+            await self._let_in(address, WebSocketConnection(admission, wire, self._now, join=join))
             return upgrade
         finally:
             self._joining.discard(wire)
         await wire.ended()
         return upgrade
 
-    async def _let_in(self, address: str, connection: Connection) -> None:
+    async def _let_in(self, address: str, connection: WebSocketConnection) -> None:
         wire, room = connection.wire, connection.room
         if wire.has_ended:
             return  # nobody would see it out
@@ -152,7 +152,7 @@ class SocketDoor:
         else:
             wire.attach(connection)
 
-    def _see_out(self, connection: Connection) -> None:
+    def _see_out(self, connection: WebSocketConnection) -> None:
         connection.outbox.stop()
         connection.room.leave(connection)
         self._wires.discard(connection.wire)
@@ -187,7 +187,7 @@ def _check_capacity(admission: Admission) -> None:
         )
 
 
-def _check_claim(admission: Admission, join: compat.Join) -> None:
+def _check_claim(admission: Admission, join: compat.JoinFrame) -> None:
     problem = compat.claim_problem(join.claimed, admission.who, admission.room.space.is_known)
     if problem is not None:
         raise Denied(401, "wrong_participant", problem)

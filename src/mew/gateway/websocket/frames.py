@@ -18,9 +18,9 @@ except ImportError:
 __all__ = [
     "CONTROL",
     "TOO_BIG",
+    "FrameReader",
     "Message",
     "Opcode",
-    "Reader",
     "WireError",
     "binary_frame",
     "close_code",
@@ -75,7 +75,7 @@ def parse_frames(data: bytes, start: int, bytes_max: int, messages_max: int, /) 
     """Parse the complete, masked, unfragmented text frames from `start` on.
 
     Up to `bytes_max` each, and `messages_max` in all. Return the messages, and where the first other frame begins,
-    which is for a `Reader`.
+    which is for a `FrameReader`.
     """
     messages: list[bytes] = []
     at, end = start, len(data)
@@ -94,7 +94,7 @@ def parse_frames(data: bytes, start: int, bytes_max: int, messages_max: int, /) 
     return messages, at
 
 
-class Reader:
+class FrameReader:
     """Reads any frames, one message at a time. Feed it what the socket receives."""
 
     __slots__ = ("_fragments", "_held", "_kind", "_need", "bytes_max", "has_part")

@@ -11,14 +11,14 @@ from typing import Final, Protocol, cast
 from aiohttp import web
 
 from mew.gateway.auth.guard import Denied
-from mew.gateway.auth.pre_auth import Visitor
+from mew.gateway.auth.pre_auth import HttpConnection
 
 from .frames import (
     CONTROL,
     TOO_BIG,
+    FrameReader,
     Message,
     Opcode,
-    Reader,
     WireError,
     close_code,
     close_frame,
@@ -27,7 +27,7 @@ from .frames import (
     pong,
 )
 
-__all__ = ["Listener", "Upgrade", "Wire"]
+__all__ = ["MessageHandler", "Upgrade", "WebSocketWire"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Upgrade(web.StreamResponse):
         """Nothing follows that is ours to send: the connection is another's."""
 
 
-class Listener(Protocol):
+class MessageHandler(Protocol):
     """Who takes the messages of a connection."""
 
     receive: Callable[[list[bytes], int], None]
@@ -87,7 +87,7 @@ class _Tail:
         pass
 
 
-class Wire(asyncio.Protocol):
+class WebSocketWire(asyncio.Protocol):
     """Reads messages and passes them on; answers pings and closes. Takes the transport over from aiohttp.
 
     Before `attach` messages wait: nothing is lost, and the client is held back after the first. Ten thousand may be
@@ -120,8 +120,8 @@ class Wire(asyncio.Protocol):
         self.close_code = _ABNORMAL
         self.heard_s = asyncio.get_running_loop().time()
         self._loop = asyncio.get_running_loop()
-        self._reader = Reader(bytes_max)
-        self._listener: Listener | None = None
+        self._reader = FrameReader(bytes_max)
+        self._listener: MessageHandler | None = None
         self._early: Message | None = None
         self._unread = b""  # what waits for its turn
         self._next: asyncio.Handle | None = None
@@ -133,7 +133,7 @@ class Wire(asyncio.Protocol):
         self._end: Callable[[], None] | None = None
         self._closing = False
         self._has_failed = False
-        self._http: Visitor | None = cast(Visitor, request.protocol)
+        self._http: HttpConnection | None = cast(HttpConnection, request.protocol)
         tail = _Tail()
         self._http.set_parser(tail)  # type: ignore[arg-type]  # feed_data and feed_eof is all it uses
         transport.set_protocol(self)
@@ -157,7 +157,7 @@ class Wire(asyncio.Protocol):
         early, self._early = self._early, None
         return early
 
-    def attach(self, listener: Listener) -> None:
+    def attach(self, listener: MessageHandler) -> None:
         """From here on the listener is handed every message."""
         self._listener = listener
         if self._early is not None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from mew.journal.errors import Busy, Damaged, meaning_of, translated
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import Link, Row, first_link
+from mew.journal.record import ChainLink, RecordRow, genesis_link
 
 __all__ = [
     "FILE",
@@ -76,7 +76,7 @@ class SpaceRow(NamedTuple):
 
     id: int
     name: str
-    begin: Link
+    begin: ChainLink
 
 
 class Database:
@@ -182,12 +182,12 @@ class Database:
         for number, name, seq, digest in self.ask("SELECT id, name, seq, hash FROM spaces"):
             if not (isinstance(name, str) and isinstance(seq, int) and isinstance(digest, bytes)):
                 raise Damaged("it does not say where a space begins")
-            found[name] = SpaceRow(number, name, Link(seq, digest))
+            found[name] = SpaceRow(number, name, ChainLink(seq, digest))
         return found
 
-    def add_space(self, name: str, begin: Link | None = None, number: int | None = None) -> SpaceRow:
+    def add_space(self, name: str, begin: ChainLink | None = None, number: int | None = None) -> SpaceRow:
         """A space that had no records here, and the place that its first one follows."""
-        begin = first_link(name) if begin is None else begin
+        begin = genesis_link(name) if begin is None else begin
         self.ask("INSERT INTO spaces VALUES (?, ?, ?, ?)", (number, name, *begin))
         return self.spaces()[name]
 
@@ -226,12 +226,12 @@ class Database:
         finally:
             self.ask("PRAGMA busy_timeout = 0")
 
-    def row(self, n: int) -> Row | None:
+    def row(self, n: int) -> RecordRow | None:
         """One record by its number; None: it is not here."""
         found = self.ask(f"SELECT {_COLUMNS} FROM records WHERE n = ?", (n,))
         return _row(found[0]) if found else None
 
-    def rows(self, numbers: Iterable[int]) -> Iterator[Row]:
+    def rows(self, numbers: Iterable[int]) -> Iterator[RecordRow]:
         """The records with these numbers, in their order; one that is not here is left out."""
         numbers = iter(numbers)
         while some := list(islice(numbers, _READ_ROWS)):
@@ -247,7 +247,7 @@ class Database:
             by_number = {row[0]: row for row in found}
             yield from (_row(by_number[n]) for n in some if n in by_number)
 
-    def scan(self, after: int = 0, space: int | None = None) -> Iterator[tuple[int, Row]]:
+    def scan(self, after: int = 0, space: int | None = None) -> Iterator[tuple[int, RecordRow]]:
         """All records after this number, each with the number of its space; or those of one space alone.
 
         Goes up to the very one that cannot be read.
@@ -347,7 +347,7 @@ def sync_folders(*folders: Path) -> None:
 _SYNCHRONOUS: Final = {Durability.PROCESS: "NORMAL", Durability.POWER: "FULL"}
 
 
-def _row(columns: Sequence[Any]) -> Row:
+def _row(columns: Sequence[Any]) -> RecordRow:
     n, last, at, body, digest = columns
     if not (
         isinstance(body, bytes)
@@ -356,7 +356,7 @@ def _row(columns: Sequence[Any]) -> Row:
         and isinstance(at, int)
     ):
         raise Damaged(f"record {n} has no content")
-    return Row(n, last, at, body, digest)
+    return RecordRow(n, last, at, body, digest)
 
 
 def tidy(path: Path) -> None:

@@ -20,8 +20,8 @@ import msgspec
 
 from mew.journal.errors import translated
 from mew.journal.files.folder import space_folder
-from mew.journal.port import Loss
-from mew.journal.record import Link, first_link
+from mew.journal.port import LostEntries
+from mew.journal.record import ChainLink, genesis_link
 
 from .database import Columns
 
@@ -54,8 +54,8 @@ class HighWaterMark(NamedTuple):
     hash: bytes
 
     @property
-    def link(self) -> Link:
-        return Link(self.seq, self.hash)
+    def link(self) -> ChainLink:
+        return ChainLink(self.seq, self.hash)
 
 
 class HighWaterMarks:
@@ -168,7 +168,7 @@ def high_water_mark(folder: Path, space: str) -> HighWaterMark | None:
 
 
 def _key(space: str) -> bytes:
-    return first_link(space).hash
+    return genesis_link(space).hash
 
 
 def _mark_at(content: bytes | bytearray, at: int) -> HighWaterMark | None:
@@ -185,7 +185,7 @@ def _is_damaged(content: bytes | bytearray, at: int) -> bool:
 LOSSES_FILE: Final = "losses.jsonl"
 
 
-def read_losses(folder: Path, space: str, begin: int = 0) -> tuple[Loss, ...]:
+def read_losses(folder: Path, space: str, begin: int = 0) -> tuple[LostEntries, ...]:
     """Return the losses of a space in what is kept after entry `begin`, the oldest first.
 
     Raises:
@@ -194,7 +194,7 @@ def read_losses(folder: Path, space: str, begin: int = 0) -> tuple[Loss, ...]:
     path = space_folder(folder, space) / LOSSES_FILE
     with translated(path):
         lines = path.read_bytes().splitlines() if path.exists() else []
-    found: list[Loss] = []
+    found: list[LostEntries] = []
     for line in lines:
         try:
             found.append(_decoder.decode(line))
@@ -203,7 +203,7 @@ def read_losses(folder: Path, space: str, begin: int = 0) -> tuple[Loss, ...]:
     return tuple(loss for loss in found if loss.after >= begin)
 
 
-def record_loss(folder: Path, space: str, loss: Loss) -> None:
+def record_loss(folder: Path, space: str, loss: LostEntries) -> None:
     """Append a loss to those of a space; it survives a power cut.
 
     Raises:
@@ -217,4 +217,4 @@ def record_loss(folder: Path, space: str, loss: Loss) -> None:
             os.fsync(file.fileno())
 
 
-_decoder: Final = msgspec.json.Decoder(Loss)
+_decoder: Final = msgspec.json.Decoder(LostEntries)

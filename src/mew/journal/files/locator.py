@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from mew.journal.port import JournalUnavailable
-from mew.journal.record import microseconds
+from mew.journal.record import to_microseconds
 
 from .database import FILE, Damaged, Database, tidy, translated
 from .folder import make_file, set_aside
@@ -24,7 +24,7 @@ from .folder import make_file, set_aside
 __all__ = [
     "INDEX_FILE",
     "Locator",
-    "Place",
+    "RecordLocation",
     "exclusive",
     "open_index",
     "set_aside_if_damaged",
@@ -86,7 +86,7 @@ _FORGET_LOST: Final = (
 )
 
 
-class Place(NamedTuple):
+class RecordLocation(NamedTuple):
     """A record: the number of its last entry, when it was made, its bytes, and its own number in the journal."""
 
     last: int
@@ -155,7 +155,7 @@ class Locator:
 
     def places(
         self, space: str, *, after: int = 0, until: int | None = None, newest_first: bool = False
-    ) -> Iterator[Place]:
+    ) -> Iterator[RecordLocation]:
         """The records of a space that end after one entry, and begin before or with another, in their order."""
         number = self.space(space)
         if number is None:
@@ -166,7 +166,7 @@ class Locator:
             "SELECT last, at, bytes, n FROM places WHERE space = ? AND last > ? AND last <= ?"
             f" ORDER BY last {order} LIMIT {_SOME}"
         )
-        while found := [Place._make(one) for one in self.ask(query, (number, low, high))]:
+        while found := [RecordLocation._make(one) for one in self.ask(query, (number, low, high))]:
             yield from found
             if newest_first:
                 high = found[-1].last - 1
@@ -188,25 +188,25 @@ class Locator:
         )
         return [n for (n,) in self.ask(query, (number, after, until, *texts))]
 
-    def find(self, space: str, seq: int) -> Place | None:
+    def find(self, space: str, seq: int) -> RecordLocation | None:
         """The record that holds an entry, or else the next one; None: there is none after it."""
         number = self.space(space)
         query = "SELECT last, at, bytes, n FROM places WHERE space = ? AND last >= ? ORDER BY last LIMIT 1"
         found = self.ask(query, (number, seq))
-        return Place._make(found[0]) if found else None
+        return RecordLocation._make(found[0]) if found else None
 
-    def last(self, space: str) -> Place | None:
+    def last(self, space: str) -> RecordLocation | None:
         """The last record of a space; None: it has none."""
         query = "SELECT last, at, bytes, n FROM places WHERE space = ? ORDER BY last DESC LIMIT 1"
         found = self.ask(query, (self.space(space),))
-        return Place._make(found[0]) if found else None
+        return RecordLocation._make(found[0]) if found else None
 
     def last_before(self, space: str, moment: datetime) -> int:
         """The number of the last entry before a moment; 0: there is none.
 
         Times never go back in a journal: this takes some twenty looks, however long it is.
         """
-        number, before = self.space(space), microseconds(moment)
+        number, before = self.space(space), to_microseconds(moment)
         first, last = self._end(number, "min"), self._end(number, "max")
         query = "SELECT last, at FROM places WHERE space = ? AND last <= ? ORDER BY last DESC LIMIT 1"
         found = 0

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mew.journal.record import Link
+from mew.journal.record import ChainLink
 
 from .folder import free_name
 
@@ -37,8 +37,8 @@ class Snapshot(Struct, frozen=True):
     format: int = 2
 
     @property
-    def link(self) -> Link:
-        return Link(self.seq, self.hash)
+    def link(self) -> ChainLink:
+        return ChainLink(self.seq, self.hash)
 
 
 class Snapshots:

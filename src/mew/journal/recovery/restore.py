@@ -18,16 +18,24 @@ from mew.journal.errors import damaged, unavailable
 from mew.journal.files.database import FILE, Damaged, Database, Durability, SpaceRow, checkpoint
 from mew.journal.files.folder import free_name, keep_aside, set_aside, space_folder, spaces_in
 from mew.journal.files.high_water import HighWaterMark, HighWaterMarks, read_losses, record_loss
-from mew.journal.files.locator import INDEX_FILE, Locator, Place, set_aside_if_damaged
+from mew.journal.files.locator import INDEX_FILE, Locator, RecordLocation, set_aside_if_damaged
 from mew.journal.files.snapshots import Snapshot, Snapshots
-from mew.journal.port import Delivered, JournalUnavailable, Loss
-from mew.journal.record import Link, Record, Row, break_at, first_link, moment, unpack
+from mew.journal.port import Delivered, JournalUnavailable, LostEntries
+from mew.journal.record import (
+    ChainLink,
+    Record,
+    RecordRow,
+    find_break,
+    from_microseconds,
+    genesis_link,
+    unpack,
+)
 from mew.space import Entry
 
 from .salvage import salvage
 from .wal import has_lost_commits
 
-__all__ = ["Recovered", "Recovery", "delivered", "entries"]
+__all__ = ["RecoveredSpace", "Recovery", "delivered", "entries"]
 
 _logger = logging.getLogger(__name__)
 
@@ -38,7 +46,7 @@ _TRIES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveredSpace:
     """A space whose records from `begin` to `end` are whole, and the state after `begin`; None: it had just begun.
 
     Also the first and the last record that are kept, about how many bytes all of them take, and what is missing.
@@ -46,12 +54,12 @@ class Recovered:
 
     row: SpaceRow
     state: bytes | None
-    begin: Link
-    end: Link
-    first: Place | None
-    last: Place | None
+    begin: ChainLink
+    end: ChainLink
+    first: RecordLocation | None
+    last: RecordLocation | None
     bytes: int
-    losses: tuple[Loss, ...]
+    losses: tuple[LostEntries, ...]
 
 
 class Recovery:
@@ -85,7 +93,7 @@ class Recovery:
         except (Damaged, OSError) as error:
             raise self._unavailable(error) from error
 
-    def open_space(self, database: Database, space: str) -> tuple[Database, Recovered]:
+    def open_space(self, database: Database, space: str) -> tuple[Database, RecoveredSpace]:
         """A space, and the file: another one if it had to be made again.
 
         Raises:
@@ -150,7 +158,7 @@ class Recovery:
         except Damaged:
             set_aside(self._folder / INDEX_FILE)
 
-    def _open_space(self, database: Database, snapshots: Snapshots, space: str) -> Recovered:
+    def _open_space(self, database: Database, snapshots: Snapshots, space: str) -> RecoveredSpace:
         for aside in snapshots.set_damaged_aside():
             self._tell(f"a snapshot of space {space!r} cannot be read", aside)
         with self.locator() as locator:
@@ -163,7 +171,7 @@ class Recovery:
             if _is_begin_damaged(database, row, first, snapshot):
                 raise _Broken(f"space {space!r} does not begin where it says")
             start = row.begin if snapshot is None else snapshot.link
-            if snapshot is None and start != first_link(space):
+            if snapshot is None and start != genesis_link(space):
                 raise JournalUnavailable(
                     f"{self._path}: the first entries of space {space!r} are gone and no snapshot is left, so it"
                     f" cannot be replayed; {_ADVICE}, or move the folder away to start anew"
@@ -175,22 +183,22 @@ class Recovery:
             state = None if snapshot is None else snapshots.load(snapshot)
             size = locator.bytes_after(space, row.begin.seq)
             losses = read_losses(self._folder, space, row.begin.seq)
-            return Recovered(row, state, start, end, first, last, size, losses)
+            return RecoveredSpace(row, state, start, end, first, last, size, losses)
 
     def _compare_with_mark(
-        self, database: Database, locator: Locator, row: SpaceRow, end: Link, last: Place | None
+        self, database: Database, locator: Locator, row: SpaceRow, end: ChainLink, last: RecordLocation | None
     ) -> None:
         """Notice that entries are missing which were committed, and keep a record of that."""
         mark = self._marks.of(row.name)
         if mark is None or _holds(database, locator, row, mark):
             return
         if end.seq < mark.seq:
-            after, since = end.seq, None if last is None else moment(last.at)
+            after, since = end.seq, None if last is None else from_microseconds(last.at)
             what = f"it ends with entry {end.seq}"
         else:
             after, since = row.begin.seq, None
             what = f"entry {mark.seq} is not the one that was committed here: it is another journal, or an older copy"
-        loss = Loss(after, mark.seq, datetime.now(UTC), since)
+        loss = LostEntries(after, mark.seq, datetime.now(UTC), since)
         self._tell(
             f"of space {row.name!r}, entries {after + 1} to {mark.seq} are missing, which were committed: {what}"
         )
@@ -304,7 +312,7 @@ def _fits(database: Database, locator: Locator, space: str, snapshot: Snapshot) 
         row = None if place is None else database.row(place.n)
         if row is None:
             continue
-        if (row.last, row.hash) == snapshot.link or break_at(row, snapshot.link) is None:
+        if (row.last, row.hash) == snapshot.link or find_break(row, snapshot.link) is None:
             return True
     return False
 
@@ -321,26 +329,26 @@ def _holds(database: Database, locator: Locator, space: SpaceRow, mark: HighWate
 
 
 def _is_begin_damaged(
-    database: Database, row: SpaceRow, first: Place | None, snapshot: Snapshot | None
+    database: Database, row: SpaceRow, first: RecordLocation | None, snapshot: Snapshot | None
 ) -> bool:
     """Whether a space does not begin where it says, and a start can be made all the same."""
-    begin = first_link(row.name)
+    begin = genesis_link(row.name)
     if row.begin.seq == 0:
         return row.begin != begin
     if first is None or first.last > row.begin.seq:
         return False
     record = database.row(first.n)
-    return snapshot is not None or (record is not None and break_at(record, begin) is None)
+    return snapshot is not None or (record is not None and find_break(record, begin) is None)
 
 
-def _follow(database: Database, locator: Locator, row: SpaceRow, start: Link) -> Link:
+def _follow(database: Database, locator: Locator, row: SpaceRow, start: ChainLink) -> ChainLink:
     """The last place up to which the chain is whole."""
     end = start
     for record in database.rows(place.n for place in locator.places(row.name, after=start.seq)):
-        broken = break_at(record, end)
+        broken = find_break(record, end)
         if broken is not None:
             raise _Broken(broken.why)
-        end = Link(record.last, record.hash)
+        end = ChainLink(record.last, record.hash)
     return end
 
 
@@ -350,14 +358,16 @@ def entries(database: Database, locator: Locator, space: str, after: int) -> Ite
         yield _record(database, row).entry
 
 
-def delivered(database: Database, locator: Locator, space: SpaceRow, end: Link) -> Iterator[Delivered]:
+def delivered(database: Database, locator: Locator, space: SpaceRow, end: ChainLink) -> Iterator[Delivered]:
     """What was delivered in a space up to this place, the newest first, as far back as the chain is whole."""
-    row: Row | None = None
+    row: RecordRow | None = None
     why = None
     try:
         for before in chain(_backwards(database, locator, space, end), (None,)):
             if row is not None:
-                broken = break_at(row, space.begin if before is None else Link(before.last, before.hash))
+                broken = find_break(
+                    row, space.begin if before is None else ChainLink(before.last, before.hash)
+                )
                 if broken is not None:
                     why = broken.why
                     break
@@ -371,14 +381,14 @@ def delivered(database: Database, locator: Locator, space: SpaceRow, end: Link) 
         _logger.error("journal %s is damaged: %s; %s", database.path, what, _ADVICE)
 
 
-def _backwards(database: Database, locator: Locator, space: SpaceRow, end: Link) -> Iterator[Row]:
+def _backwards(database: Database, locator: Locator, space: SpaceRow, end: ChainLink) -> Iterator[RecordRow]:
     for place in locator.places(space.name, until=end.seq, newest_first=True):
         row = database.row(place.n)
         if row is not None:
             yield row
 
 
-def _delivered(database: Database, row: Row) -> Delivered:
+def _delivered(database: Database, row: RecordRow) -> Delivered:
     record = _record(database, row)
     try:
         return record.delivered
@@ -386,14 +396,14 @@ def _delivered(database: Database, row: Row) -> Delivered:
         raise _unknown(database, row, error) from error
 
 
-def _record(database: Database, row: Row) -> Record:
+def _record(database: Database, row: RecordRow) -> Record:
     try:
         return unpack(row.body)
     except ValueError as error:
         raise _unknown(database, row, error) from error
 
 
-def _unknown(database: Database, row: Row, error: ValueError) -> JournalUnavailable:
+def _unknown(database: Database, row: RecordRow, error: ValueError) -> JournalUnavailable:
     return JournalUnavailable(
         f"{database.path}: entry {row.last} is none that this version of mew knows: {error}"
     )

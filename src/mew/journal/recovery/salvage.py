@@ -6,7 +6,7 @@ from typing import Final
 
 from mew.journal.files.database import Columns, Damaged, Database, Durability, SpaceRow
 from mew.journal.files.snapshots import Snapshot
-from mew.journal.record import Break, Link, Row, break_at, first_link, head_of
+from mew.journal.record import ChainBreak, ChainLink, RecordRow, find_break, genesis_link, read_header
 
 __all__ = ["salvage"]
 
@@ -47,42 +47,42 @@ class _Chain:
         self.space = space
         self._links = {one.seq: one.link for one in snapshots}
         self.newest = max(self._links.values(), default=None)
-        self.begin = space.begin if space.begin.seq else first_link(space.name)
+        self.begin = space.begin if space.begin.seq else genesis_link(space.name)
         self.base = self.end = self.begin
         self.base_n = self.end_n = 0
-        self.broken: Break | None = None
+        self.broken: ChainBreak | None = None
         """What is wrong with the record after `end`."""
         self._has_begun = False
 
-    def take(self, row: Row) -> None:
+    def take(self, row: RecordRow) -> None:
         self._mend_begin(row)
-        link = Link(row.last, row.hash)
+        link = ChainLink(row.last, row.hash)
         before = self._snapshot_before(row)
         if self._links.get(row.last) == link:
             self.base, self.base_n = link, row.n
         elif before is not None:
             self.base, self.base_n = before, row.n
         else:
-            self.broken = self.broken or break_at(row, self.end)
+            self.broken = self.broken or find_break(row, self.end)
             if self.broken is not None:
                 return
         self.end, self.end_n, self.broken = link, row.n, None
 
-    def _mend_begin(self, first: Row) -> None:
+    def _mend_begin(self, first: RecordRow) -> None:
         """A record from before the beginning shows that this was damaged."""
         if self._has_begun:
             return
         self._has_begun = True
-        if first.last <= self.begin.seq and break_at(first, first_link(self.space.name)) is None:
-            self.begin = self.base = self.end = first_link(self.space.name)
+        if first.last <= self.begin.seq and find_break(first, genesis_link(self.space.name)) is None:
+            self.begin = self.base = self.end = genesis_link(self.space.name)
 
-    def _snapshot_before(self, row: Row) -> Link | None:
+    def _snapshot_before(self, row: RecordRow) -> ChainLink | None:
         """The snapshot that a record follows, be the one it was made after there or not."""
         try:
-            link = self._links.get(head_of(row.body).seq - 1)
+            link = self._links.get(read_header(row.body).seq - 1)
         except ValueError:
             return None
-        return link if link is not None and break_at(row, link) is None else None
+        return link if link is not None and find_break(row, link) is None else None
 
 
 def _cut(saved: Database, chain: _Chain, *, is_whole: bool) -> str | None:
@@ -124,9 +124,9 @@ def _copy(damaged: Database, spaces: Mapping[str, SpaceRow], saved: Database) ->
     return is_whole
 
 
-def _some(rows: Iterator[tuple[int, Row]]) -> Iterator[list[tuple[int, Row]]]:
+def _some(rows: Iterator[tuple[int, RecordRow]]) -> Iterator[list[tuple[int, RecordRow]]]:
     """Some at a time, all up to one that cannot be read."""
-    some: list[tuple[int, Row]] = []
+    some: list[tuple[int, RecordRow]] = []
     try:
         for row in rows:
             some.append(row)
@@ -141,5 +141,5 @@ def _some(rows: Iterator[tuple[int, Row]]) -> Iterator[list[tuple[int, Row]]]:
         yield some
 
 
-def _columns(space: int, row: Row) -> Columns:
+def _columns(space: int, row: RecordRow) -> Columns:
     return (row.n, space, row.last, row.at, True, row.hash, row.body)

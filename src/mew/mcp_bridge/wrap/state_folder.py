@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.protocol.envelope import is_participant_id
 
 from .server_name import YOU
@@ -45,7 +45,7 @@ def running_wraps(environ: Mapping[str, str]) -> list[str]:
         found = sorted((user_state_folder(environ) / _WRAPS).glob(f"*/{_FILE}"))
     except (OSError, ValueError):
         return []
-    return [file.parent.name for file in found if whereabouts(file) is not None]
+    return [file.parent.name for file in found if read_address(file) is not None]
 
 
 def user_state_folder(environ: Mapping[str, str]) -> Path:
@@ -131,7 +131,7 @@ async def _locked(held: int, file: Path) -> bool:
     """Where one is just coming or going, wait for it: a host that is started again finds its space again."""
     deadline_s = asyncio.get_running_loop().time() + _COMING_OR_GOING_S
     while not _lock(held):
-        if whereabouts(file) is not None or asyncio.get_running_loop().time() > deadline_s:
+        if read_address(file) is not None or asyncio.get_running_loop().time() > deadline_s:
             return False
         await asyncio.sleep(_LOOK_AGAIN_S)
     return True

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mew.client.client import Client, connect
-from mew.gateway.address_file import announced
+from mew.gateway.address_file import published_address
 from mew.gateway.auth.tokens import token_path, token_variable
 from mew.gateway.config.loader import load_config
 from mew.gateway.config.settings import Config, state_dir
@@ -59,7 +59,7 @@ async def wrap(
         gateway = await stack.enter_async_context(
             Gateway(config, variables, port=wrapping.port, ephemeral=wrapping.ephemeral)
         )
-        stack.enter_context(announced(file, gateway.url))
+        stack.enter_context(published_address(file, gateway.url))
 
         def member(who: str) -> Client:
             token = tokens.get(who) or token_path(config, space, who)

@@ -30,9 +30,9 @@ What the patterns mean where design §4 leaves room:
 
 from .capability import Capability
 from .capability_set import CapabilitySet
-from .containment import Effort
+from .containment import ProofBudget
 from .json_path import PathWork
-from .syntax import engines, in_short, named_by, short_form
+from .syntax import count_expensive, name_field, short_form, short_text
 from .values import JSON, AmbiguousPayload, Repeated
 
 __all__ = [
@@ -40,11 +40,11 @@ __all__ = [
     "AmbiguousPayload",
     "Capability",
     "CapabilitySet",
-    "Effort",
     "PathWork",
+    "ProofBudget",
     "Repeated",
-    "engines",
-    "in_short",
-    "named_by",
+    "count_expensive",
+    "name_field",
     "short_form",
+    "short_text",
 ]

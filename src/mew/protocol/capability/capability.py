@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from mew.protocol.errors import InvalidCapability
 
-from .clause import Clause, Scope
-from .containment import Effort, proven
+from .clause import CapabilityScope, Clause
+from .containment import ProofBudget, proven
 from .json_path import PathWork
 from .syntax import BYTES_MAX, written_bytes
 from .values import JSON, AmbiguousPayload, frozen
@@ -38,7 +38,7 @@ class Capability:
 
     __slots__ = ("_clause", "_exceptions", "_key", "_taken", "paths", "scope", "size")
 
-    scope: Scope
+    scope: CapabilityScope
     size: int
     """Bytes of it as JSON."""
     paths: int
@@ -47,7 +47,7 @@ class Capability:
     def __init__(self, clause: _Parsed, exceptions: Sequence[_Parsed]) -> None:
         """From parsed parts; `parse` is the way to make one."""
         self._clause, self._exceptions = clause, tuple(exceptions)
-        self.scope = Scope(clause.clause, tuple([exception.clause for exception in exceptions]))
+        self.scope = CapabilityScope(clause.clause, tuple([exception.clause for exception in exceptions]))
         self.size = _size(clause, exceptions)
         self.paths = sum([len(part.clause.paths) for part in (clause, *exceptions)])
         self._key: _Key | None = None
@@ -96,18 +96,18 @@ class Capability:
         except Exception:  # fail closed, whatever it was
             return False
 
-    def covers(self, other: "Capability", *, effort: Effort | None = None) -> bool:
+    def covers(self, other: "Capability", *, effort: ProofBudget | None = None) -> bool:
         """Whether it is proven that every envelope that fits the other fits this one.
 
         The effort is shared by all questions it is given to; without one, each question has its own.
         """
         return proven(lambda proof: self.scope.covers(other.scope, proof), effort, otherwise=False)
 
-    def disjoint(self, other: "Capability", *, effort: Effort | None = None) -> bool:
+    def disjoint(self, other: "Capability", *, effort: ProofBudget | None = None) -> bool:
         """Whether it is proven that no envelope fits both."""
         return proven(lambda proof: self.scope.disjoint(other.scope, proof), effort, otherwise=False)
 
-    def without(self, pattern: "Capability", *, effort: Effort | None = None) -> "Capability | None":
+    def without(self, pattern: "Capability", *, effort: ProofBudget | None = None) -> "Capability | None":
         """What is left when the pattern is revoked: None, itself, or itself with one more exception.
 
         The pattern's own exceptions cannot be carved back in: where they matter, more is taken, not less. So

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .capability import Capability
-from .clause import Rule, Scope
-from .containment import Effort, Proof, proven
+from .clause import CapabilityScope, KindScope
+from .containment import ContainmentProof, ProofBudget, proven
 from .json_path import PathWork
 from .pattern import Exact, Fields, Pattern
 from .values import JSON, AmbiguousPayload, Repeated
@@ -55,7 +55,7 @@ class CapabilitySet:
         known = self._by_kind.get(kind)
         return (self._learn(kind) if known is None else known) is True
 
-    def covers(self, capability: Capability, *, effort: Effort | None = None) -> bool:
+    def covers(self, capability: Capability, *, effort: ProofBudget | None = None) -> bool:
         """Whether it is proven that every envelope that fits the capability fits one of these.
 
         Proven member by member, also for each alternative of an `any of` in kind or payload by itself. The
@@ -65,7 +65,7 @@ class CapabilitySet:
             return True
         return proven(lambda proof: self._covers(capability.scope, proof), effort, otherwise=False)
 
-    def _covers(self, scope: Scope, proof: Proof) -> bool:
+    def _covers(self, scope: CapabilityScope, proof: ContainmentProof) -> bool:
         if any(held.scope.covers(scope, proof) for held in self.capabilities):
             return True
         return all(
@@ -79,7 +79,7 @@ class CapabilitySet:
         if True in rules:
             known = True
         else:
-            known = _Candidates([rule for rule in rules if isinstance(rule, Rule)]) if rules else False
+            known = _Candidates([rule for rule in rules if isinstance(rule, KindScope)]) if rules else False
         if len(kind) <= _KIND_LENGTH_MAX:  # kinds come from participants: neither many nor long ones are kept
             if len(self._by_kind) >= _KINDS_MAX:
                 self._by_kind.clear()
@@ -108,11 +108,11 @@ _Key = tuple[str | None, str | None]
 class _Candidates:
     """The rules for one kind, found by the exact `method` and `params.name` that they ask for, if they do."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[KindScope]) -> None:
         self._light = [rule for rule in rules if not rule.needs_payload]
         heavy = [rule for rule in rules if rule.needs_payload]
         self._heavy = sorted(heavy, key=lambda rule: len(rule.paths))  # the cheap ones first
-        self._index: dict[_Key, list[Rule]] = {}
+        self._index: dict[_Key, list[KindScope]] = {}
         for rule in self._heavy:
             self._index.setdefault(_asked(rule.clause.payload), []).append(rule)
 
@@ -139,7 +139,7 @@ class _Candidates:
             return False
         return _one_fits(self._worth_trying(document), to, document, work)
 
-    def _worth_trying(self, document: JSON) -> Sequence[Rule]:
+    def _worth_trying(self, document: JSON) -> Sequence[KindScope]:
         if len(self._heavy) < _INDEX_FROM or type(document) is not dict:
             return self._heavy
         method, params = document.get("method"), document.get("params")
@@ -152,7 +152,7 @@ class _Candidates:
         return [rule for key in keys for rule in self._index.get(key, ())]
 
 
-def _one_fits(rules: Sequence[Rule], to: Sequence[str], document: JSON, work: PathWork | None) -> bool:
+def _one_fits(rules: Sequence[KindScope], to: Sequence[str], document: JSON, work: PathWork | None) -> bool:
     for rule in rules:
         if rule.paths:
             work = work or PathWork()

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from mew.protocol.errors import InvalidCapability
 
-from .containment import Proof, alternatives, may_be_rewritten
+from .containment import ContainmentProof, alternatives, may_be_rewritten
 from .json_path import Path
 from .pattern import AnyOf, Fields, Pattern
 from .syntax import compiled, expanded, normalised
 from .values import JSON, Repeated, regular
 
-__all__ = ["Clause", "Rule", "Scope"]
+__all__ = ["CapabilityScope", "Clause", "KindScope"]
 
 _KEYS = ("kind", "payload", "to")
 
@@ -72,14 +72,14 @@ class Clause:
         plain = regular(document)
         return plain is not document and self.payload is not None and self.payload.fits(plain)
 
-    def covers(self, other: "Clause", proof: Proof) -> bool:
+    def covers(self, other: "Clause", proof: ContainmentProof) -> bool:
         return (
             proof.covers(self.kind, other.kind)
             and _covers_optional(self.to, other.to, proof)
             and _covers_optional(self.payload, other.payload, proof)
         )
 
-    def disjoint(self, other: "Clause", proof: Proof) -> bool:
+    def disjoint(self, other: "Clause", proof: ContainmentProof) -> bool:
         return (
             proof.disjoint(self.kind, other.kind)
             or _disjoint_optional(self.to, other.to, proof)
@@ -92,7 +92,7 @@ class Clause:
             other.forbids and self.payload is not None and may_be_rewritten(self.payload)
         )
 
-    def alternatives(self, proof: Proof) -> Iterator["Clause"]:
+    def alternatives(self, proof: ContainmentProof) -> Iterator["Clause"]:
         """Clauses of which one fits whenever this does. `to` stays whole: it speaks of several addressees."""
         payloads = [None] if self.payload is None else alternatives(self.payload, proof)
         for kind in alternatives(self.kind, proof):
@@ -143,16 +143,16 @@ def _is_objects(source: JSON) -> bool:
     return all(isinstance(item, dict) for item in (source if isinstance(source, list) else [source]))
 
 
-def _covers_optional(wide: Pattern | None, narrow: Pattern | None, proof: Proof) -> bool:
+def _covers_optional(wide: Pattern | None, narrow: Pattern | None, proof: ContainmentProof) -> bool:
     return wide is None or (narrow is not None and proof.covers(wide, narrow))
 
 
-def _disjoint_optional(left: Pattern | None, right: Pattern | None, proof: Proof) -> bool:
+def _disjoint_optional(left: Pattern | None, right: Pattern | None, proof: ContainmentProof) -> bool:
     return left is not None and right is not None and proof.disjoint(left, right)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class KindScope:
     """A clause whose kind fits, and the exceptions whose kind fits too."""
 
     clause: Clause
@@ -174,13 +174,13 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CapabilityScope:
     """The envelopes that fit a clause and none of its exceptions."""
 
     clause: Clause
     exceptions: tuple[Clause, ...]
 
-    def on(self, kind: str) -> Rule | bool:
+    def on(self, kind: str) -> KindScope | bool:
         """What is left to ask of envelopes of this kind; a plain answer if nothing is."""
         if not self.clause.kind.fits(kind):
             return False
@@ -191,22 +191,24 @@ class Scope:
             return True
         needs_payload = any(asked.payload is not None for asked in (self.clause, *exceptions))
         forbidding = tuple(path for exception in exceptions for path in exception.paths)
-        return Rule(self.clause, exceptions, needs_payload, (*self.clause.paths, *forbidding, *forbidding))
+        return KindScope(
+            self.clause, exceptions, needs_payload, (*self.clause.paths, *forbidding, *forbidding)
+        )
 
-    def covers(self, other: "Scope", proof: Proof) -> bool:
+    def covers(self, other: "CapabilityScope", proof: ContainmentProof) -> bool:
         return self.clause.covers(other.clause, proof) and all(
             exception.disjoint(other.clause, proof)
             or any(e.covers(exception, proof) for e in other.exceptions)
             for exception in self.exceptions
         )
 
-    def disjoint(self, other: "Scope", proof: Proof) -> bool:
+    def disjoint(self, other: "CapabilityScope", proof: ContainmentProof) -> bool:
         return (
             self.clause.disjoint(other.clause, proof)
             or any(exception.covers(self.clause, proof) for exception in other.exceptions)
             or any(exception.covers(other.clause, proof) for exception in self.exceptions)
         )
 
-    def alternatives(self, proof: Proof) -> Iterator["Scope"]:
+    def alternatives(self, proof: ContainmentProof) -> Iterator["CapabilityScope"]:
         """Scopes without `any of` in kind and payload, of which one fits whenever this does."""
         return (replace(self, clause=clause) for clause in self.clause.alternatives(proof))

@@ -11,7 +11,7 @@ from .glob import ANY_RUN, Glob, Token, includes, overlap
 from .pattern import AnyOf, Anything, Exact, Fields, Not, Pattern, Regex, Scalar
 from .values import canonical
 
-__all__ = ["Effort", "Proof", "alternatives", "may_be_rewritten", "proven"]
+__all__ = ["ContainmentProof", "ProofBudget", "alternatives", "may_be_rewritten", "proven"]
 
 _STEPS_MAX = 20_000  # for one question, some 20 ms; real patterns take tens to thousands
 _ALTERNATIVES_MAX = 256
@@ -23,7 +23,7 @@ class _OutOfSteps(Exception):
     pass
 
 
-class Effort:
+class ProofBudget:
     """Steps that several questions share (some 1 µs each). Counted, not timed: every node must decide alike.
 
     Once they are used up nothing more is proven.
@@ -40,22 +40,24 @@ class Effort:
         return self.left >= 0
 
 
-def proven(question: Callable[["Proof"], _Answer], effort: Effort | None, *, otherwise: _Answer) -> _Answer:
+def proven(
+    question: Callable[["ContainmentProof"], _Answer], effort: ProofBudget | None, *, otherwise: _Answer
+) -> _Answer:
     """The answer to a question, or `otherwise` if it takes too many steps, or more than the effort has left."""
     if effort is None:
-        effort = Effort(_STEPS_MAX)
+        effort = ProofBudget(_STEPS_MAX)
     if effort.left <= 0:
         return otherwise
     try:
-        return question(Proof(effort))
+        return question(ContainmentProof(effort))
     except _OutOfSteps:
         return otherwise
 
 
-class Proof:
+class ContainmentProof:
     """One question about patterns and the steps it may still take."""
 
-    def __init__(self, effort: Effort) -> None:
+    def __init__(self, effort: ProofBudget) -> None:
         self._steps = _STEPS_MAX
         self._effort = effort
 
@@ -148,7 +150,7 @@ class Proof:
             raise _OutOfSteps
 
 
-def alternatives(pattern: Pattern, proof: Proof) -> list[Pattern]:
+def alternatives(pattern: Pattern, proof: ContainmentProof) -> list[Pattern]:
     """Patterns without `any of` (outside of paths) of which one fits whenever the pattern does.
 
     The pattern itself where there would be too many.
@@ -157,7 +159,7 @@ def alternatives(pattern: Pattern, proof: Proof) -> list[Pattern]:
     return found if len(found) <= _ALTERNATIVES_MAX else [pattern]
 
 
-def _alternatives(pattern: Pattern, proof: Proof) -> Iterator[Pattern]:
+def _alternatives(pattern: Pattern, proof: ContainmentProof) -> Iterator[Pattern]:
     if isinstance(pattern, AnyOf):
         for part in pattern.patterns:
             yield from _alternatives(part, proof)

@@ -20,12 +20,12 @@ __all__ = [
     "BYTES_MAX",
     "LENGTH_MAX",
     "compiled",
-    "engines",
+    "count_expensive",
     "expanded",
-    "in_short",
-    "named_by",
+    "name_field",
     "normalised",
     "short_form",
+    "short_text",
     "written_bytes",
 ]
 
@@ -84,7 +84,7 @@ def compiled(written: JSON, where: str, *, in_doubt: bool) -> Pattern:
             return Scalar(written)
 
 
-def engines(written: object) -> int:
+def count_expensive(written: object) -> int:
     """How many regular expressions and JSONPaths there are in what was written: all that is slow to compile."""
     found, waiting = 0, [written]
     while waiting:
@@ -259,17 +259,17 @@ def short_form(kind: str, payload: JSON) -> str:
     if not isinstance(method, str):
         return kind
     params = payload.get("params")
-    name = params.get(named_by(method)) if isinstance(params, dict) else None
+    name = params.get(name_field(method)) if isinstance(params, dict) else None
     parts = (kind, method, name) if isinstance(name, str) else (kind, method)
     return ":".join(part[:_SHOWN_MAX] for part in parts)
 
 
-def named_by(method: str) -> str | None:
+def name_field(method: str) -> str | None:
     """The field of the params that says which tool, prompt or resource a method is for."""
     return _NAMED_BY.get(method)
 
 
-def in_short(written: JSON) -> str:
+def short_text(written: JSON) -> str:
     """A capability as somebody wrote it, in its string form where that says all of it; else its JSON."""
     if isinstance(written, str):
         return written

@@ -20,7 +20,7 @@ from mew.cli.main import app
 from mew.journal.files.database import FILE as JOURNAL
 from mew.journal.files.folder import space_folder
 from mew.journal.files.high_water import LOSSES_FILE, record_loss
-from mew.journal.port import Loss
+from mew.journal.port import LostEntries
 from mew.protocol.envelope import ParticipantId
 from mew.space import Rules
 
@@ -70,7 +70,7 @@ def test_the_first_entry_that_was_altered_is_named(home: Path) -> None:
 
 
 def test_entries_that_a_start_found_missing_are_named(home: Path) -> None:
-    record_loss(home, SPACE, Loss(12, 1_020, NOTICED))
+    record_loss(home, SPACE, LostEntries(12, 1_020, NOTICED))
     result = audit("verify")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[:2] == [
@@ -252,7 +252,7 @@ def test_the_how_to_goes_as_it_says(home: Path) -> None:
         if number == 1:
             spoil(home)
         if number == 2:
-            record_loss(home, SPACE, Loss(12, 20, NOTICED))
+            record_loss(home, SPACE, LostEntries(12, 20, NOTICED))
         else:
             (space_folder(home, SPACE) / LOSSES_FILE).unlink(missing_ok=True)
         if "--key" in typed and not (space_folder(home, SPACE) / CHECKPOINTS).exists():

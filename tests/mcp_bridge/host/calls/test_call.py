@@ -19,7 +19,7 @@ from tests.mcp_bridge.host.stage import (
 )
 
 import mew
-from mew.audit.record.subjects import subject
+from mew.audit.record.subjects import summarize
 from mew.mcp_bridge.host.settings import HostSettings
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
@@ -79,7 +79,7 @@ async def test_fifty_rejections_reach_the_model_and_the_record_with_their_words(
         recorded: list[str] = []
 
         def listen(envelope: Envelope, _: Any) -> None:
-            recorded.append(subject(envelope).note)
+            recorded.append(summarize(envelope).note)
 
         here.ann.connection.listen(listen, [Kind.MCP_REJECT])
         calls = {

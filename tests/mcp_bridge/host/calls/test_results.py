@@ -21,7 +21,7 @@ from mew.mcp_bridge.host.offers.offers import OfferOrigin
 from mew.proposals.differences import Difference
 from mew.proposals.record import Rejection
 from mew.protocol.envelope import EnvelopeId
-from mew.protocol.kinds import JsonRpcError, Problem
+from mew.protocol.kinds import ErrorPayload, JsonRpcError
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = OfferOrigin("files", "demo")
@@ -35,7 +35,7 @@ WITHOUT: list[tuple[CallEnd, str]] = [
     (TimedOut(approved_by="ann"), NoResultCode.UNANSWERED),
     (Absent("nobody"), NoResultCode.ABSENT),
     (Unanswered("no answer"), NoResultCode.TIMEOUT),
-    (Refused(EnvelopeId("e"), Problem(error="capability_violation")), NoResultCode.REFUSED),
+    (Refused(EnvelopeId("e"), ErrorPayload(error="capability_violation")), NoResultCode.REFUSED),
     (Disconnected(1006, "gone"), NoResultCode.DISCONNECTED),
     (StreamBroken("lost"), NoResultCode.BROKEN),
     (MewError("odd"), NoResultCode.FAILED),

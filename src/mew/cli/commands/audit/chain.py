@@ -9,8 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from mew.audit.queries.chain import Chain, Node
-from mew.audit.queries.proposals import Execution, Step, Verdict
+from mew.audit.queries.chain import ChainNode, EnvelopeChain
+from mew.audit.queries.proposals import Execution, ProposalStep, RequestMatch
 from mew.audit.record.facts import FactKey
 from mew.cli.render.table import about, fact_json, lasting, names, outcome, put, short_id, verb, who_did
 from mew.proposals.differences import DIFFERENCES_MAX, Difference
@@ -21,20 +21,20 @@ from mew.protocol.visible import cut, literal, named, visible
 
 __all__ = ["chain_json", "show_chain"]
 
-Steps: TypeAlias = Mapping[FactKey, Step]
+Steps: TypeAlias = Mapping[FactKey, ProposalStep]
 _VALUE_CHARS_MAX: Final = 200
 _PATH_CHARS_MAX: Final = 80
 _BLOCKS_MAX: Final = 3
 _LINE_CHARS_MAX: Final = 400
 _DIFFERENT_LINES_MAX: Final = 400
 _VERDICTS: Final = {
-    Verdict.AS_PROPOSED: ("as proposed", "green"),
-    Verdict.EDITED: ("edited", "yellow"),
-    Verdict.UNRELATED: ("asks for something else than was proposed", "red"),
+    RequestMatch.AS_PROPOSED: ("as proposed", "green"),
+    RequestMatch.EDITED: ("edited", "yellow"),
+    RequestMatch.UNRELATED: ("asks for something else than was proposed", "red"),
 }
 
 
-def show_chain(chain: Chain, steps: Steps, out: Console) -> None:
+def show_chain(chain: EnvelopeChain, steps: Steps, out: Console) -> None:
     """The tree, from the first that led to it."""
     fact = chain.root.fact
     if chain.goes_on_above:
@@ -45,13 +45,13 @@ def show_chain(chain: Chain, steps: Steps, out: Console) -> None:
     put(out, tree)
 
 
-def chain_json(chain: Chain, steps: Steps) -> dict[str, Any]:
+def chain_json(chain: EnvelopeChain, steps: Steps) -> dict[str, Any]:
     """The same for a program: `root` with its `children`, and theirs."""
     focus = {"seq": chain.focus.seq, "n": chain.focus.n, "id": chain.focus.id}
     return {"focus": focus, "goes_on_above": chain.goes_on_above, "root": _node_json(chain.root, steps)}
 
 
-def _grow(tree: Tree, chain: Chain, steps: Steps, node: Node) -> None:
+def _grow(tree: Tree, chain: EnvelopeChain, steps: Steps, node: ChainNode) -> None:
     for child in node.children:
         there = child.fact.time.astimezone()
         same_day = there.date() == chain.root.fact.time.astimezone().date()
@@ -63,7 +63,7 @@ def _grow(tree: Tree, chain: Chain, steps: Steps, node: Node) -> None:
         tree.add(Text(f"… {node.left_out:,} more that name it are left out", "dim"))
 
 
-def _label(chain: Chain, steps: Steps, node: Node, time: str) -> RenderableType:
+def _label(chain: EnvelopeChain, steps: Steps, node: ChainNode, time: str) -> RenderableType:
     fact = node.fact
     is_focus = fact is chain.focus or (fact.seq, fact.n) == (chain.focus.seq, chain.focus.n)
     line = Text.assemble(
@@ -88,7 +88,7 @@ def _label(chain: Chain, steps: Steps, node: Node, time: str) -> RenderableType:
     return Group(line, *notes) if notes else line
 
 
-def _said(node: Node, step: Step | None) -> Text:
+def _said(node: ChainNode, step: ProposalStep | None) -> Text:
     """What is in it, in short; of what is no longer kept, what the record has."""
     fact = node.fact
     if node.envelope is not None:
@@ -145,7 +145,7 @@ def _compared(execution: Execution | None) -> list[Text]:
     if execution is None:
         return []
     word, style = _VERDICTS[execution.verdict]
-    if execution.verdict is Verdict.AS_PROPOSED:
+    if execution.verdict is RequestMatch.AS_PROPOSED:
         return [Text(word, style)]
     if execution.changes is None:
         return [Text(f"{word}; what was changed is no longer kept", style)]
@@ -177,7 +177,7 @@ def _value(value: Any) -> str:
     return "nothing" if value is UNSET else literal(value, _VALUE_CHARS_MAX)
 
 
-def _node_json(node: Node, steps: Steps) -> dict[str, Any]:
+def _node_json(node: ChainNode, steps: Steps) -> dict[str, Any]:
     written = fact_json(node.fact, steps.get(node.fact.key)) | {
         "after_s": node.after_s,
         "kept": node.envelope is not None,

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.queries.proposals import Step
-from mew.audit.queries.search import Attempt, Refusals
+from mew.audit.queries.proposals import ProposalStep
+from mew.audit.queries.search import RefusalCount, RepeatedRefusal
 from mew.audit.record.facts import Fact, FactKey
 from mew.cli.render.table import (
     about,
@@ -35,7 +35,7 @@ _OUTCOME_CHARS: Final = 20  # the longest code
 _KIND_CHARS_MAX: Final = 60
 
 
-def show_facts(facts: Sequence[Fact], steps: Mapping[FactKey, Step], out: Console) -> None:
+def show_facts(facts: Sequence[Fact], steps: Mapping[FactKey, ProposalStep], out: Console) -> None:
     """Who did what. On a narrow terminal ids are left out: the number of an entry is as good."""
     narrow = is_narrow(out)
     about_whom = (
@@ -83,7 +83,7 @@ def _about_whom(fact: Fact) -> Text:
     return Text.assemble(parts[0], " → " if parts[0] and parts[1] else "", parts[1])
 
 
-def show_attempts(attempts: Sequence[Attempt], out: Console) -> None:
+def show_attempts(attempts: Sequence[RepeatedRefusal], out: Console) -> None:
     """What was refused; the time and the number are those of the last of each."""
     rows = table(
         out,
@@ -106,12 +106,12 @@ def show_attempts(attempts: Sequence[Attempt], out: Console) -> None:
     put(out, rows)
 
 
-def attempt_json(attempt: Attempt) -> dict[str, Any]:
+def attempt_json(attempt: RepeatedRefusal) -> dict[str, Any]:
     """The last of them, with how often it was tried, and since when."""
     return fact_json(attempt.last) | {"times": attempt.times, "first": attempt.first.time}
 
 
-def show_refusals(refusals: Sequence[Refusals], out: Console) -> None:
+def show_refusals(refusals: Sequence[RefusalCount], out: Console) -> None:
     """How often each was refused, and why."""
     rows = table(
         out,

@@ -10,8 +10,13 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from mew.audit.queries.effective_capabilities import Held, Holder, Origin, Step
-from mew.audit.queries.grant_history import End, Given
+from mew.audit.queries.effective_capabilities import (
+    CapabilityOrigin,
+    DelegationStep,
+    EffectiveCapability,
+    ParticipantCapabilities,
+)
+from mew.audit.queries.grant_history import GrantEnd, GrantRecord
 from mew.cli.render.ids import short
 from mew.cli.render.table import (
     about,
@@ -27,25 +32,25 @@ from mew.cli.render.table import (
     table,
     who_did,
 )
-from mew.protocol.capability import in_short
+from mew.protocol.capability import short_text
 from mew.protocol.visible import visible
 
 __all__ = ["given_json", "holder_json", "show_given", "show_holders"]
 
 _CAPABILITY_CHARS_MAX: Final = 200
 _ENDS: Final = {
-    End.IN_FORCE: ("in force", "green"),
-    End.REVOKED: ("revoked by ", "yellow"),
-    End.EXPIRED: ("expired", "dim"),
-    End.TAKEN_BACK: ("taken back: its giver lost it", "yellow"),
-    End.REMOVED: ("its holder was removed by ", "yellow"),
-    End.CUT: ("cut by a pattern of ", "yellow"),
-    End.UNKNOWN: ("ended, the record does not say how", "dim"),
+    GrantEnd.IN_FORCE: ("in force", "green"),
+    GrantEnd.REVOKED: ("revoked by ", "yellow"),
+    GrantEnd.EXPIRED: ("expired", "dim"),
+    GrantEnd.TAKEN_BACK: ("taken back: its giver lost it", "yellow"),
+    GrantEnd.REMOVED: ("its holder was removed by ", "yellow"),
+    GrantEnd.CUT: ("cut by a pattern of ", "yellow"),
+    GrantEnd.UNKNOWN: ("ended, the record does not say how", "dim"),
 }
-_SAYS_BY_WHOM: Final = frozenset({End.REVOKED, End.REMOVED, End.CUT})
+_SAYS_BY_WHOM: Final = frozenset({GrantEnd.REVOKED, GrantEnd.REMOVED, GrantEnd.CUT})
 
 
-def show_holders(holders: Iterable[Holder], at: datetime, out: Console) -> None:
+def show_holders(holders: Iterable[ParticipantCapabilities], at: datetime, out: Console) -> None:
     """Who holds what at that time, from whom, and until when: a row for each grant, and for what came without one."""
     rows = table(
         out,
@@ -66,7 +71,7 @@ def show_holders(holders: Iterable[Holder], at: datetime, out: Console) -> None:
     put(out, rows)
 
 
-def show_given(given: Iterable[Given], out: Console) -> None:
+def show_given(given: Iterable[GrantRecord], out: Console) -> None:
     """Every grant there was, the oldest first, and what became of it."""
     rows = table(
         out,
@@ -84,27 +89,27 @@ def show_given(given: Iterable[Given], out: Console) -> None:
     put(out, rows)
 
 
-def holder_json(holder: Holder) -> Any:
+def holder_json(holder: ParticipantCapabilities) -> Any:
     return msgspec.to_builtins(holder, builtin_types=(datetime,))
 
 
-def given_json(given: Given) -> dict[str, Any]:
+def given_json(given: GrantRecord) -> dict[str, Any]:
     ended = None if given.ended is None else fact_json(given.ended)
     return {"grant": fact_json(given.fact), "end": given.end, "ended": ended}
 
 
-def _capability(held: Held) -> Text:
-    return Text(visible(in_short(held.capability), _CAPABILITY_CHARS_MAX))
+def _capability(held: EffectiveCapability) -> Text:
+    return Text(visible(short_text(held.capability), _CAPABILITY_CHARS_MAX))
 
 
-def _from(held: Held, at: datetime) -> tuple[Text, ...]:
-    if held.origin is not Origin.GRANT:
+def _from(held: EffectiveCapability, at: datetime) -> tuple[Text, ...]:
+    if held.origin is not CapabilityOrigin.GRANT:
         return (Text(f"{held.origin}, some of it revoked" if held.narrowed else held.origin, "dim"),)
     until = Text() if held.until is None else _until(held.until, at)
     return _chain(held.chain), until, Text(short(held.grant_id or ""), "dim")
 
 
-def _chain(chain: Sequence[Step]) -> Text:
+def _chain(chain: Sequence[DelegationStep]) -> Text:
     """`bob ← ann`: bob gave it, and had it from ann, who held it of herself."""
     text = Text()
     for place, step in enumerate(chain):
@@ -120,7 +125,7 @@ def _until(until: datetime, at: datetime) -> Text:
     return Text.assemble(moment(until), (f" (in {lasting((until - at).total_seconds())})", "dim"))
 
 
-def _end(given: Given) -> Text:
+def _end(given: GrantRecord) -> Text:
     word, style = _ENDS[given.end]
     if given.ended is None:
         return Text(word, style)

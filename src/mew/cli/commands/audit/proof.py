@@ -11,11 +11,11 @@ from typing import Annotated, BinaryIO
 import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from mew.audit.proof.checkpoints import read
-from mew.audit.proof.export import Wanted, as_csv, as_json_lines, select
+from mew.audit.proof.checkpoints import read_checkpoints
+from mew.audit.proof.export import ExportRange, as_csv, as_json_lines, select
 from mew.audit.proof.export_check import verify_export
 from mew.audit.proof.keys import BadKey, fingerprint, load_public, make_key, public_file
-from mew.audit.proof.verification_result import Verdict
+from mew.audit.proof.verification_result import VerificationResult
 from mew.audit.proof.verify import verify_journal
 from mew.cli.errors import told
 from mew.cli.files import whole_file
@@ -119,7 +119,7 @@ def export(
     Example: mew audit export --since 2026-01-01 -o january.jsonl
     """
     now = datetime.now(UTC)
-    wanted = Wanted(
+    wanted = ExportRange(
         first=first,
         last=last,
         since=read_time("--since", since, now),
@@ -132,7 +132,7 @@ def export(
         _output(output, force=force) as file,
     ):
         selection = select(reader, wanted)
-        checkpoints = read(space_folder(folder, name))
+        checkpoints = read_checkpoints(space_folder(folder, name))
         lines = (
             as_csv(selection)
             if form is Format.CSV
@@ -168,7 +168,7 @@ def _keys(files: list[Path]) -> list[Ed25519PublicKey]:
         raise Failed(str(error)) from error
 
 
-def _verified(file: Path, keys: list[Ed25519PublicKey]) -> Verdict:
+def _verified(file: Path, keys: list[Ed25519PublicKey]) -> VerificationResult:
     with progress("going through the export") as walked:
         if file == _STDIO:
             return verify_export(typer.get_binary_stream("stdin"), keys, walked)

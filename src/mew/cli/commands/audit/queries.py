@@ -9,21 +9,21 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from mew.audit.queries.chain import KeptEnvelopes, chain_of
-from mew.audit.queries.chain import told as in_full
-from mew.audit.queries.effective_capabilities import holders, standing_at
-from mew.audit.queries.grant_history import grants_given
+from mew.audit.queries.chain import JournalEnvelopes, chain_of
+from mew.audit.queries.chain import annotated as in_full
+from mew.audit.queries.effective_capabilities import effective_capabilities, state_at
+from mew.audit.queries.grant_history import grant_history
 from mew.audit.queries.search import (
     PART_CHARS_MIN,
-    Filters,
-    Outcome,
-    attempts,
+    FactFilter,
+    OutcomeFilter,
+    count_refusals,
     facts_of_grants,
-    find,
+    find_facts,
     last_before,
-    listed,
     proposal_steps,
-    refusals,
+    repeated_refusals,
+    select_facts,
 )
 from mew.audit.queries.statistics import statistics_of
 from mew.audit.record.facts import Fact
@@ -42,7 +42,7 @@ __all__ = ["chain", "grants", "list_facts", "stats", "violations"]
 
 _REFUSED_MAX: Final = 20_000
 _AT_MOST: Final = "of what is refused, at most 20 a second are recorded"
-_OUTCOMES: Final = {None: Outcome.ANY, True: Outcome.REFUSED, False: Outcome.ACCEPTED}
+_OUTCOMES: Final = {None: OutcomeFilter.ANY, True: OutcomeFilter.REFUSED, False: OutcomeFilter.ACCEPTED}
 
 
 @told()
@@ -83,7 +83,7 @@ def list_facts(
     Example: mew audit list --who agent --about 'tools/call:write_*' --since 2h
     """
     now = datetime.now(UTC)
-    filters = Filters(
+    filters = FactFilter(
         who=plain("--who", who),
         whom=plain("--whom", whom),
         kind=plain("--kind", kind),
@@ -94,7 +94,7 @@ def list_facts(
         management=management,
     )
     with asking(config, journal, space) as asked:
-        facts, more = listed(asked.record, filters, limit=limit, oldest=oldest)
+        facts, more = select_facts(asked.record, filters, limit=limit, oldest=oldest)
         steps = proposal_steps(asked.record, facts, datetime.now(UTC))
         lines = [fact_json(fact, steps.get(fact.key)) for fact in facts]
         _answer(lines, lambda out: show_facts(facts, steps, out), json=json)
@@ -124,7 +124,7 @@ def chain(
     """
     written = plain("ID", envelope) or ""
     with asking(config, journal, space) as asked:
-        found = find(asked.record, written)
+        found = find_facts(asked.record, written)
         if not found:
             raise Failed(_not_found(written))
         if len(found) > 1:
@@ -132,7 +132,7 @@ def chain(
             raise Failed(
                 f"{written!r} may be any of these; write more of the id, or the entry: '#{found[-1].seq}'"
             )
-        built = in_full(chain_of(asked.record, found[0]), KeptEnvelopes(asked.journal).envelope)
+        built = in_full(chain_of(asked.record, found[0]), JournalEnvelopes(asked.journal).envelope)
         steps = proposal_steps(asked.record, built.facts, datetime.now(UTC))
         if json:
             typer.echo(written_json(chain_json(built, steps)))
@@ -174,16 +174,16 @@ def grants(
     now = datetime.now(UTC)
     only, moment = plain("--participant", participant), read_time("--at", at, now) or now
     with asking(config, journal, space) as asked:
-        state = standing_at(asked.journal, asked.record, moment)
+        state = state_at(asked.journal, asked.record, moment)
         if history:
             facts = facts_of_grants(asked.record, 0, last_before(asked.record, moment))
-            found = [one for one in grants_given(facts, state.grants) if only in (None, one.recipient)]
+            found = [one for one in grant_history(facts, state.grants) if only in (None, one.recipient)]
             given = found[-limit:]
             _answer(list(map(given_json, given)), lambda out: show_given(given, out), json=json)
             if len(found) > limit and not json:
                 _remark(f"there are older ones: --limit {limit * 4}")
         else:
-            held = holders(state, only)
+            held = effective_capabilities(state, only)
             _answer(list(map(holder_json, held)), lambda out: show_holders(held, moment, out), json=json)
 
 
@@ -214,21 +214,21 @@ def violations(
     Example: mew audit violations --since 1d --summary
     """
     now = datetime.now(UTC)
-    filters = Filters(
+    filters = FactFilter(
         who=plain("--who", who),
         kind=plain("--kind", kind),
         refusal=plain("--code", code),
         since=read_time("--since", since, now),
         until=read_time("--until", until, now),
-        outcome=Outcome.REFUSED,
+        outcome=OutcomeFilter.REFUSED,
     )
     with asking(config, journal, space) as asked:
         if summary:
-            counted = refusals(asked.record, filters)
+            counted = count_refusals(asked.record, filters)
             _answer([one._asdict() for one in counted], lambda out: show_refusals(counted, out), json=json)
         else:
-            page = listed(asked.record, filters, limit=_REFUSED_MAX)
-            tried = attempts(page.facts)[-limit:]
+            page = select_facts(asked.record, filters, limit=_REFUSED_MAX)
+            tried = repeated_refusals(page.facts)[-limit:]
             _answer(list(map(attempt_json, tried)), lambda out: show_attempts(tried, out), json=json)
             if page.more:  # also beside JSON: the times in it are too few
                 _remark(

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from mew.audit.queries.statistics import Counted, OfProposals, Statistics
+from mew.audit.queries.statistics import FactCounts, ProposalCounts, Statistics
 from mew.cli.render.table import CALL, lasting, moment, name, put, table
 from mew.protocol.visible import visible
 
@@ -80,14 +80,14 @@ def _sizes(files: Mapping[str, int]) -> dict[str, int]:
     return {what: sizes[what] for what in (*_FILES.values(), "other") if sizes[what]}
 
 
-def _statuses(of: OfProposals) -> str:
+def _statuses(of: ProposalCounts) -> str:
     return (
         f"{of.proposed:,}: {of.open:,} open, {of.approved:,} approved, {of.fulfilled:,} fulfilled,"
         f" {of.failed:,} failed, {of.withdrawn:,} withdrawn, {of.expired:,} expired"
     )
 
 
-def _decisions(of: OfProposals) -> str:
+def _decisions(of: ProposalCounts) -> str:
     counts = f"{of.edited:,} edited, {of.rejected:,} rejected by somebody"
     if of.decided_median_s is None or of.decided_p90_s is None:
         return counts
@@ -95,7 +95,7 @@ def _decisions(of: OfProposals) -> str:
     return f"{counts}; after {median} (median), 90 % within {p90}"
 
 
-def _counted(first: Column, counted: Sequence[tuple[Text, Counted]], out: Console) -> Table:
+def _counted(first: Column, counted: Sequence[tuple[Text, FactCounts]], out: Console) -> Table:
     accepted, refused = (Column(count, justify="right", no_wrap=True) for count in ("accepted", "refused"))
     rows = table(out, first, accepted, refused)
     for label, one in counted[:_ROWS_MAX]:
@@ -103,7 +103,7 @@ def _counted(first: Column, counted: Sequence[tuple[Text, Counted]], out: Consol
     return _and_more(rows, len(counted))
 
 
-def _proposals(tools: Sequence[OfProposals], out: Console) -> Table:
+def _proposals(tools: Sequence[ProposalCounts], out: Console) -> Table:
     counts_of = operator.attrgetter(*_COUNTS)
     rows = table(
         out,

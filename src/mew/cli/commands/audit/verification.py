@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from mew.audit.proof.export_lines import encode_line
-from mew.audit.proof.verification_result import Verdict
+from mew.audit.proof.verification_result import VerificationResult
 from mew.cli.render.times import show_moment
 from mew.protocol.visible import named, visible
 
@@ -16,13 +16,13 @@ __all__ = ["show_verdict", "verdict_json"]
 _WHY_CHARS_MAX = 1_000
 
 
-def verdict_json(verdict: Verdict) -> bytes:
+def verdict_json(verdict: VerificationResult) -> bytes:
     """All of it, and first whether it is sound."""
     fields: dict[str, Any] = msgspec.to_builtins(verdict)
     return encode_line({"sound": verdict.is_sound, **fields})
 
 
-def show_verdict(verdict: Verdict) -> None:
+def show_verdict(verdict: VerificationResult) -> None:
     space = f"space {named(verdict.space)}" if verdict.space else "this file"
     if verdict.is_sound:
         typer.secho(f"{space} is sound", fg=typer.colors.GREEN)
@@ -49,7 +49,7 @@ def _line(name: str, text: str) -> None:
     typer.echo(f"  {name:<13} {visible(text, _WHY_CHARS_MAX)}")
 
 
-def _entries(verdict: Verdict) -> str:
+def _entries(verdict: VerificationResult) -> str:
     first, last = verdict.first, verdict.last
     if first is None or last is None:
         return "none"
@@ -59,7 +59,7 @@ def _entries(verdict: Verdict) -> str:
     )
 
 
-def _checkpoints(verdict: Verdict) -> Iterator[tuple[str, str]]:
+def _checkpoints(verdict: VerificationResult) -> Iterator[tuple[str, str]]:
     seen, last = verdict.checkpoints, verdict.last
     if seen.last is not None:
         yield (

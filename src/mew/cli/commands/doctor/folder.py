@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mew.cli.locate.space_file import Folder
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.gateway.auth.sealed import sealed_path
 from mew.gateway.auth.tokens import token_path, token_variable
 
@@ -121,7 +121,7 @@ def _lock(folder: Folder, path: Path) -> Iterator[Finding]:
     holder = _holder(path)
     if holder is None:
         yield Finding(Level.OK, "journal", "nobody has it open")
-    elif whereabouts(folder.file) is not None:
+    elif read_address(folder.file) is not None:
         yield Finding(Level.OK, "journal", f"open by the gateway ({holder})")
     else:
         yield Finding(

@@ -13,7 +13,7 @@ from mew.cli.locate.gateway import Door
 from mew.cli.locate.journal import Failed
 from mew.cli.locate.space_file import Folder
 from mew.client.errors import ConnectError
-from mew.gateway.address_file import whereabouts
+from mew.gateway.address_file import read_address
 from mew.protocol.visible import visible
 
 from .findings import Finding, Level
@@ -36,7 +36,7 @@ async def gateway_findings(folder: Folder | None, door: Door | None) -> list[Fin
             Finding(Level.WARNING, "gateway", "nothing says where it is", "give --gateway or a space.yaml")
         ]
     named = Door(url, None, "") if door is None else door
-    runs = folder is not None and whereabouts(folder.file) is not None
+    runs = folder is not None and read_address(folder.file) is not None
     if not await _listens(url):
         level = Level.PROBLEM if runs or folder is None else Level.WARNING
         said = f"nothing listens at {url}"

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from mew.audit.playback.timeline import Pace, Part, in_words, shown_in
+from mew.audit.playback.timeline import PlaybackRange, PlaybackSpeed, duration_in_words, recorded_envelopes
 from mew.cli.render.timeline import Output
 from mew.journal.record import Record
 from mew.space import Entry
@@ -34,10 +34,10 @@ class Player:
 
     def __init__(
         self,
-        part: Part,
+        part: PlaybackRange,
         output: Output,
         keys: Keys,
-        pace: Pace,
+        pace: PlaybackSpeed,
         perform: Callable[[Entry], None] | None = None,
     ) -> None:
         self._part = part
@@ -56,7 +56,7 @@ class Player:
         shown_last: datetime | None = None
         for record in records:
             entry = record.entry
-            shown = [one for one in shown_in(record) if self._part.fits(one)]
+            shown = [one for one in recorded_envelopes(record) if self._part.fits(one)]
             gap = _NOTHING
             if shown or self._perform is not None:
                 gap = entry.at - (waited_for or entry.at)
@@ -76,7 +76,7 @@ class Player:
 
     def _say_gap(self, gap: timedelta) -> None:
         if self._pace.is_shortened(gap):
-            self._output.remark(f"… {in_words(gap)} later")
+            self._output.remark(f"… {duration_in_words(gap)} later")
 
     async def _wait(self, gap: timedelta) -> Ended:
         """Until the next is due. Where the speed changes meanwhile, what is left of the wait changes with it."""

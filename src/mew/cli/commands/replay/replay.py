@@ -13,8 +13,14 @@ from typing import Annotated, Any, BinaryIO
 import typer
 from rich.console import Console
 
-from mew.audit.playback.recording import Recording, of_export, of_journal
-from mew.audit.playback.timeline import Pace, Part, Played, read_seconds, read_speed
+from mew.audit.playback.recording import Recording, recording_from_export, recording_from_journal
+from mew.audit.playback.timeline import (
+    PlaybackCursor,
+    PlaybackRange,
+    PlaybackSpeed,
+    parse_seconds,
+    parse_speed,
+)
 from mew.cli.errors import told
 from mew.cli.locate.journal import Config, Failed, Journal, find_journal
 from mew.cli.render.timeline import JsonLines, Output, Screen
@@ -88,7 +94,7 @@ def replay(
       mew replay january.jsonl --kind "mcp/*" --speed max
     """
     now = datetime.now(UTC)
-    part = Part(
+    part = PlaybackRange(
         first=first,
         last=last,
         since=read_time("--since", since, now),
@@ -106,8 +112,8 @@ def replay(
             _play(recording, part, output, pace)
 
 
-def _play(recording: Recording, part: Part, output: Output, pace: Pace) -> None:
-    played = Played(recording.records, part)
+def _play(recording: Recording, part: PlaybackRange, output: Output, pace: PlaybackSpeed) -> None:
+    played = PlaybackCursor(recording.records, part)
     for _ in played.past():
         pass
 
@@ -121,14 +127,16 @@ def _play(recording: Recording, part: Part, output: Output, pace: Pace) -> None:
     _run(play())
 
 
-async def _serve(recording: Recording, part: Part, output: Output, pace: Pace, port: int) -> None:
+async def _serve(
+    recording: Recording, part: PlaybackRange, output: Output, pace: PlaybackSpeed, port: int
+) -> None:
     state = recording.state
     if state is None:
         raise Failed(
             f"what happened up to entry {recording.after} is not kept here, and without it the space cannot be as it"
             " was; replay it without --serve, or export it from its first entry"
         )
-    played = Played(recording.records, part)
+    played = PlaybackCursor(recording.records, part)
     with (
         TemporaryDirectory(prefix="mew-replay-") as folder,
         Keyboard(*_signals("SIGINT", "SIGTERM", "SIGHUP")) as keys,
@@ -158,17 +166,19 @@ def _run(playing: Coroutine[Any, Any, None]) -> None:
 
 
 @contextmanager
-def _recording(what: str | None, config: Path, journal: Path | None, part: Part) -> Iterator[Recording]:
+def _recording(
+    what: str | None, config: Path, journal: Path | None, part: PlaybackRange
+) -> Iterator[Recording]:
     """An export where there is such a file, else the journal of a space of this name."""
     if what is not None and Path(what).is_file():
         with _opened(Path(what)) as file:
-            yield of_export(file)
+            yield recording_from_export(file)
         return
     if what is not None and "/" in what:
         raise Failed(f"{what}: there is no such file")
     folder, space = find_journal(config, journal, what, choose="by its name")
     with open_index(folder) as locator, JournalReader(locator, space) as reader:
-        yield of_journal(reader, part)
+        yield recording_from_journal(reader, part)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -193,9 +203,9 @@ def _signals(*names: str) -> list[signal.Signals]:
     return [one for one in known if signal.getsignal(one) is not signal.SIG_IGN]
 
 
-def _pace(speed: str, idle_max: str) -> Pace:
+def _pace(speed: str, idle_max: str) -> PlaybackSpeed:
     try:
-        return Pace(read_speed(speed), read_seconds(idle_max))
+        return PlaybackSpeed(parse_speed(speed), parse_seconds(idle_max))
     except ValueError as error:
         raise Failed(str(error)) from error
 

@@ -5,7 +5,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from mew.protocol.capability import Capability, CapabilitySet, named_by
+from mew.protocol.capability import Capability, CapabilitySet, name_field
 from mew.protocol.errors import InvalidCapability
 from mew.protocol.kinds import Kind
 
@@ -87,7 +87,7 @@ class Permits:
 def _probe(kind: str, participant: str, method: str, name: str | None) -> Capability:
     """All envelopes that such a call could be. A name that has wildcards in it stands for more than itself."""
     payload: dict[str, Any] = {"method": method}
-    key = named_by(method)
+    key = name_field(method)
     if key is not None and name is not None:
         payload["params"] = {key: _EXPRESSION.sub("**", name) if key == "uri" else name}
     try:
