@@ -5,6 +5,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -71,6 +72,34 @@ PUBLIC = [
     "resolve_tool_call",
     "safe_name",
 ]
+MODULES_PER_FOLDER_MAX = 12
+# Names and folders from before the two rules below: an entry may go, and none may be added.
+SHARED_CLASS_NAMES = {
+    "Asked",
+    "Delivery",
+    "Entry",
+    "Group",
+    "Kept",
+    "Line",
+    "NotStarted",
+    "Outcome",
+    "Output",
+    "Page",
+    "Phase",
+    "Place",
+    "Plan",
+    "Proposals",
+    "Reader",
+    "Refused",
+    "Space",
+    "Streams",
+    "Template",
+    "Tool",
+    "Usage",
+    "Verdict",
+}
+LARGE_FOLDERS = {"cli", "cli/commands", "conform", "conform/checks", "mcp_bridge/server", "supervise"}
+TWINS = SOURCE / "client" / "blocking" / "sync.py"  # blocking classes have the names of their async ones
 NOT_OURS = {"__pycache__", "node_modules", "build", "dist", "results"}
 LOCAL_PATH = re.compile(rf"(?<![\w.~-])/(?:{'|'.join(['root', 'work'])}|home/\w+|Users/\w+)/")
 
@@ -155,6 +184,24 @@ def test_a_module_says_what_it_exports_and_has_it(module: Path) -> None:
     if any(not node.name.startswith("_") for node in own):
         assert names, "it defines public names and has no __all__"
     assert (names or set()) <= defined(module)
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and module != TWINS:
+                homes.setdefault(node.name, []).append(named(module))
+    shared = {name: found for name, found in homes.items() if len(found) > 1}
+    assert {name: found for name, found in shared.items() if name not in SHARED_CLASS_NAMES} == {}
+
+
+def test_no_folder_has_more_modules_than_one_can_survey() -> None:
+    counts = Counter(module.parent for module in MODULES if module.name != "__init__.py")
+    large = {
+        folder.relative_to(SOURCE).as_posix() for folder, n in counts.items() if n > MODULES_PER_FOLDER_MAX
+    }
+    assert large <= LARGE_FOLDERS
 
 
 def imports() -> Iterator[tuple[Path, Path, str]]:

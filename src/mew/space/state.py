@@ -20,9 +20,9 @@ __all__ = [
     "ActiveGrant",
     "ActivePause",
     "Invitation",
-    "OpenStream",
     "SpaceState",
     "StreamId",
+    "StreamState",
     "is_gateway_id",
     "signed",
 ]
@@ -61,7 +61,7 @@ class ActivePause(Struct, frozen=True):
     until: datetime | None = None
 
 
-class OpenStream(Struct, frozen=True):
+class StreamState(Struct, frozen=True):
     """`requested` is the payload of the request; `targets` None: everyone reads."""
 
     id: StreamId
@@ -103,7 +103,7 @@ class SpaceState:
     grants: dict[EnvelopeId, ActiveGrant] = field(default_factory=dict)
     paused: dict[ParticipantId, ActivePause] = field(default_factory=dict)
     shut_down: dict[ParticipantId, EnvelopeId] = field(default_factory=dict)
-    streams: dict[StreamId, OpenStream] = field(default_factory=dict)
+    streams: dict[StreamId, StreamState] = field(default_factory=dict)
     recent: dict[str, str] = field(default_factory=dict)  # ids and who sent them
     # Derived from the above, kept for speed; `holdings.changed` forgets what was held and shown.
     connected: dict[ParticipantId, tuple[ConnectionId, ...]] = field(

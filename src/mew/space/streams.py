@@ -12,7 +12,7 @@ from mew.protocol.kinds import Kind, StreamClose, StreamRequest, StreamTransfer,
 from . import holdings, pauses
 from .decisions import Decision, Deliver, RefusalDetails
 from .entries import Entry, Submission
-from .state import OpenStream, SpaceState, StreamId, signed
+from .state import SpaceState, StreamId, StreamState, signed
 
 __all__ = [
     "FrameRoute",
@@ -84,7 +84,7 @@ def request(state: SpaceState, entry: Entry, sent: Submission, asked: StreamRequ
     if asked.direction == "download":
         writers = tuple(ParticipantId(who) for who in sent.envelope.to if holdings.is_known(state, who))
     said = sent.envelope.content
-    stream = OpenStream(
+    stream = StreamState(
         id=StreamId(f"stream-{entry.seq}"),
         open_id=EnvelopeId(""),
         owner=sent.who,
@@ -238,7 +238,7 @@ def _check_owned(state: SpaceState, envelope: Envelope, stream_id: str, other: s
     return refused
 
 
-def _unless_owner(stream: OpenStream, envelope: Envelope) -> RefusalDetails | None:
+def _unless_owner(stream: StreamState, envelope: Envelope) -> RefusalDetails | None:
     if stream.owner == envelope.sender:
         return None
     return RefusalDetails(
@@ -246,7 +246,7 @@ def _unless_owner(stream: OpenStream, envelope: Envelope) -> RefusalDetails | No
     )
 
 
-def _named(state: SpaceState, envelope: Envelope, asked: StreamClose) -> OpenStream | None:
+def _named(state: SpaceState, envelope: Envelope, asked: StreamClose) -> StreamState | None:
     if asked.stream_id is not UNSET:
         return state.streams.get(StreamId(asked.stream_id))
     for stream in state.streams.values():
@@ -274,7 +274,7 @@ def _targets(state: SpaceState, sent: Submission, asked: StreamRequest) -> tuple
     return None
 
 
-def _concerned(stream: OpenStream) -> tuple[ParticipantId, ...]:
+def _concerned(stream: StreamState) -> tuple[ParticipantId, ...]:
     """Owner, writers and named readers."""
     return tuple(dict.fromkeys((stream.owner, *stream.writers, *(stream.targets or ()))))
 
@@ -297,13 +297,13 @@ def _less(writers: tuple[ParticipantId, ...], who: ParticipantId) -> tuple[Parti
 
 
 def _with(
-    stream: OpenStream,
+    stream: StreamState,
     *,
     open_id: EnvelopeId | None = None,
     owner: ParticipantId | None = None,
     writers: tuple[ParticipantId, ...] | None = None,
-) -> OpenStream:
-    return OpenStream(
+) -> StreamState:
+    return StreamState(
         id=stream.id,
         open_id=stream.open_id if open_id is None else open_id,
         owner=stream.owner if owner is None else owner,
