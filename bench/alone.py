@@ -18,8 +18,8 @@ from bench.recorded import Point
 from bench.server import running
 from bench.workloads import Workload
 from mew.load.__main__ import Order
-from mew.load.connections import Place, Seat
-from mew.load.measurement import Effort, Measured, Outcome, Spread
+from mew.load.connections import Credentials, GatewayAddress
+from mew.load.measurement import LoadResult, MeasuredRound, MeasurementPlan, Spread
 from mew.load.workloads import Workload as Load
 
 __all__ = ["Alone", "NoFigure", "alone", "efforts", "point", "seats"]
@@ -48,16 +48,16 @@ class Alone:
     pid: int
     core: int
 
-    def place(self, space: str) -> Place:
-        return Place("127.0.0.1", self.port, space)
+    def place(self, space: str) -> GatewayAddress:
+        return GatewayAddress("127.0.0.1", self.port, space)
 
-    def measure(self, load: Load, effort: Effort) -> list[Outcome]:
+    def measure(self, load: Load, plan: MeasurementPlan) -> list[LoadResult]:
         """What comes of it.
 
         Raises:
             NoFigure: nothing, and why.
         """
-        order = Order(workload=load, effort=replace(effort, server_pid=self.pid), core=self.core)
+        order = Order(workload=load, plan=replace(plan, server_pid=self.pid), core=self.core)
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "mew.load"],
@@ -69,7 +69,7 @@ class Alone:
             raise NoFigure(f"no figure after {LOAD_TIMEOUT_S} s") from late
         if done.returncode != 0:
             raise NoFigure(done.stderr.decode(errors="replace").strip()[-500:])
-        return msgspec.json.decode(done.stdout, type=list[Outcome])
+        return msgspec.json.decode(done.stdout, type=list[LoadResult])
 
 
 @contextmanager
@@ -100,20 +100,20 @@ def alone(
         yield Alone(server.port, server.pid, cores[1])
 
 
-def seats(*names: str) -> tuple[Seat, ...]:
+def seats(*names: str) -> tuple[Credentials, ...]:
     """Those of participants of this gateway."""
-    return tuple(Seat(name, f"t-{name}") for name in names)
+    return tuple(Credentials(name, f"t-{name}") for name in names)
 
 
-def efforts(*, quick: bool) -> Effort:
+def efforts(*, quick: bool) -> MeasurementPlan:
     return (
-        Effort(rounds=3, round_s=0.2, warm_up_s=0.2)
+        MeasurementPlan(rounds=3, round_s=0.2, warm_up_s=0.2)
         if quick
-        else Effort(rounds=3, round_s=0.5, warm_up_s=0.4)
+        else MeasurementPlan(rounds=3, round_s=0.5, warm_up_s=0.4)
     )
 
 
-def point(x: float, rounds: tuple[Measured, ...]) -> Point:
+def point(x: float, rounds: tuple[MeasuredRound, ...]) -> Point:
     """The cost of an envelope, in microseconds of the gateway's CPU."""
     cost = Spread.of(one.cpu_us_each for one in rounds)
     if cost is None:

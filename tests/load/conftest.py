@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.load.stage import serving
+from tests.load.gateway import serving
 
 from mew.gateway.server import Gateway
-from mew.load.connections import Place
+from mew.load.connections import GatewayAddress
 
 
 @pytest.fixture
@@ -17,6 +17,6 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
 
 
 @pytest.fixture
-def place(gateway: Gateway) -> Place:
+def address(gateway: Gateway) -> GatewayAddress:
     """The space in which all see everything."""
-    return Place.at(gateway.url, "all")
+    return GatewayAddress.at(gateway.url, "all")

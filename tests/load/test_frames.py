@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mew.gateway.websocket.frames import FrameReader, Opcode, binary_frame, close_frame, ping, text_frame
 from mew.load import frames
-from mew.load.frames import FILLING, SLOT, Template, chat, envelope, numbered
+from mew.load.frames import FILLING, SLOT, EnvelopeTemplate, chat, envelope, numbered
 from mew.protocol.json import decode_json
 
 READ = 1 << 20
@@ -59,7 +59,7 @@ def test_no_two_envelopes_of_a_talker_have_the_same_id() -> None:
 
 
 def test_a_template_without_a_number_is_a_frame() -> None:
-    assert read(Template(b'{"a":1}' + SLOT.encode()).frame(7))[1].endswith(b"00000007")
+    assert read(EnvelopeTemplate(b'{"a":1}' + SLOT.encode()).frame(7))[1].endswith(b"00000007")
 
 
 SENT = [
@@ -72,7 +72,7 @@ SENT = [
 @given(st.lists(st.integers(1, 80_000), max_size=8))
 def test_frames_are_taken_apart_however_they_are_cut(cuts: list[int]) -> None:
     stream = b"".join(made(payload) for _, payload, made in SENT) + ping() + close_frame(4008, "slow")
-    taken, reader, at = [], frames.Frames(), 0
+    taken, reader, at = [], frames.FrameParser(), 0
     for size in (*cuts, len(stream)):
         taken += list(reader.feed(stream[at : at + size]))
         at += size
@@ -85,7 +85,7 @@ def test_frames_are_taken_apart_however_they_are_cut(cuts: list[int]) -> None:
 
 def test_fragments_are_put_together_and_what_comes_between_is_not_lost() -> None:
     stream = b"\x01\x02ab" + b"\x89\x00" + b"\x80\x01c"
-    taken = list(frames.Frames().feed(stream))
+    taken = list(frames.FrameParser().feed(stream))
     assert [(first, payload) for first, payload, _ in taken if first] == [
         (frames.PING, b""),
         (frames.TEXT, b"abc"),

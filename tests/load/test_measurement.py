@@ -6,13 +6,13 @@ import socket
 
 import pytest
 
-from mew.load.connections import Place, Seat
+from mew.load.connections import Credentials, GatewayAddress
 from mew.load.measurement import (
     Bottleneck,
-    Effort,
-    Measured,
+    LoadResult,
+    MeasuredRound,
+    MeasurementPlan,
     Meter,
-    Outcome,
     Spread,
     envelopes_for,
     listener,
@@ -23,8 +23,8 @@ from mew.load.measurement import (
 )
 
 
-def measured(load_cpu_s: float, server_cpu_s: float | None, *, waited_s: float = 0.0) -> Measured:
-    return Measured(
+def measured(load_cpu_s: float, server_cpu_s: float | None, *, waited_s: float = 0.0) -> MeasuredRound:
+    return MeasuredRound(
         count=100,
         deliveries=200,
         wall_s=1.0,
@@ -46,13 +46,13 @@ def measured(load_cpu_s: float, server_cpu_s: float | None, *, waited_s: float =
         (measured(0.5, None), Bottleneck.NOT_THE_LOAD),
     ],
 )
-def test_who_was_always_busy_is_the_bottleneck(one: Measured, who: Bottleneck) -> None:
+def test_who_was_always_busy_is_the_bottleneck(one: MeasuredRound, who: Bottleneck) -> None:
     assert one.bottleneck is who
 
 
 def test_one_round_that_the_load_limited_makes_it_a_lower_bound() -> None:
-    def outcome(*rounds: Measured) -> Outcome:
-        return Outcome(workload="fan-out", of="envelopes", about="", rounds=rounds)
+    def outcome(*rounds: MeasuredRound) -> LoadResult:
+        return LoadResult(workload="fan-out", of="envelopes", about="", rounds=rounds)
 
     assert outcome(measured(0.5, 0.95), measured(0.95, 0.5)).is_lower_bound
     assert not outcome(measured(0.5, 0.95), measured(0.5, 0.5)).is_lower_bound
@@ -82,7 +82,7 @@ async def test_a_warm_up_grows_until_a_phase_takes_its_time() -> None:
     async def phase(number: int) -> None:
         seen.append(number)
 
-    wanted = await envelopes_for(phase, Effort(round_s=0.1, warm_up_s=0.01), at_least=4)
+    wanted = await envelopes_for(phase, MeasurementPlan(round_s=0.1, warm_up_s=0.01), at_least=4)
     assert seen[:2] == [4, 8]
     assert wanted >= 4
 
@@ -117,25 +117,25 @@ def test_the_machine_knows_this_process_and_who_listens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "address"),
     [
-        ("ws://127.0.0.1:8080", Place("127.0.0.1", 8080)),
-        ("http://[::1]:9/ws", Place("::1", 9)),
-        ("wss://example.org/mew/", Place("example.org", 443, secure=True, path="/mew")),
+        ("ws://127.0.0.1:8080", GatewayAddress("127.0.0.1", 8080)),
+        ("http://[::1]:9/ws", GatewayAddress("::1", 9)),
+        ("wss://example.org/mew/", GatewayAddress("example.org", 443, secure=True, path="/mew")),
     ],
 )
-def test_a_place_is_read_from_a_url(url: str, place: Place) -> None:
-    assert Place.at(url) == place
+def test_a_place_is_read_from_a_url(url: str, address: GatewayAddress) -> None:
+    assert GatewayAddress.at(url) == address
 
 
 def test_what_is_no_gateway_is_said() -> None:
     with pytest.raises(ValueError, match="not the URL of a gateway"):
-        Place.at("127.0.0.1:8080")
+        GatewayAddress.at("127.0.0.1:8080")
 
 
 def test_a_request_names_the_space_and_has_the_token_in_its_header() -> None:
-    place, seat = Place("::1", 9, "a b", path="/mew"), Seat("ann@home", "secret")
-    assert place.upgrade(seat).startswith(b"GET /mew/ws?space=a+b HTTP/1.1\r\nHost: [::1]:9\r\n")
-    assert b"POST /mew/participants/ann%40home/messages?space=a+b" in place.post(seat, 3)
-    assert b"Authorization: Bearer secret\r\n" in place.post(seat, 3)
-    assert "secret" not in repr(seat)
+    address, credentials = GatewayAddress("::1", 9, "a b", path="/mew"), Credentials("ann@home", "secret")
+    assert address.upgrade(credentials).startswith(b"GET /mew/ws?space=a+b HTTP/1.1\r\nHost: [::1]:9\r\n")
+    assert b"POST /mew/participants/ann%40home/messages?space=a+b" in address.post(credentials, 3)
+    assert b"Authorization: Bearer secret\r\n" in address.post(credentials, 3)
+    assert "secret" not in repr(credentials)

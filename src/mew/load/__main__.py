@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from .connections import LoadFailed
-from .measurement import Effort, Outcome, allow_many_connections
+from .measurement import LoadResult, MeasurementPlan, allow_many_connections
 from .workloads import Workload, run
 
 __all__ = ["Order"]
@@ -21,7 +21,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, how thoroughly, and on which core."""
 
     workload: Workload
-    effort: Effort = Effort()
+    plan: MeasurementPlan = MeasurementPlan()
     core: int | None = None
 
 
@@ -32,7 +32,7 @@ def _main() -> int:
     allow_many_connections()
     try:
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            outcomes: list[Outcome] = runner.run(run(order.workload, order.effort))
+            outcomes: list[LoadResult] = runner.run(run(order.workload, order.plan))
     except LoadFailed as failed:
         sys.stderr.write(f"{failed}\n")
         return 1

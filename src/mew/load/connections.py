@@ -15,21 +15,32 @@ from msgspec import Struct, field
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.json import decode_json
 
-from .frames import BINARY, CLOSE, CLOSING, CONTROL_BYTES_MAX, PING, PONGED, TEXT, Frames, pong, read_close
+from .frames import (
+    BINARY,
+    CLOSE,
+    CLOSING,
+    CONTROL_BYTES_MAX,
+    PING,
+    PONGED,
+    TEXT,
+    FrameParser,
+    pong,
+    read_close,
+)
 
 __all__ = [
     "NOTHING_DUE",
-    "Counter",
-    "Line",
-    "Listener",
+    "CountingConnection",
+    "Credentials",
+    "GatewayAddress",
+    "JoinRefused",
     "LoadFailed",
-    "NotLetIn",
-    "Phase",
-    "Place",
+    "LoadPhase",
+    "LoadRefused",
     "RateLimited",
-    "Refused",
-    "Seat",
-    "Talker",
+    "ReadingConnection",
+    "SendingConnection",
+    "WelcomedConnection",
     "close_all",
     "enter",
     "enter_all",
@@ -47,7 +58,7 @@ _PORTS = {"ws": 80, "http": 80, "wss": 443, "https": 443}
 _KEY = "dGhlIHNhbXBsZSBub25jZQ=="  # anybody's: what it is good against, proxies that cache, is not in the way here
 
 
-class Seat(Struct, frozen=True):
+class Credentials(Struct, frozen=True):
     """Somebody one may be."""
 
     who: str
@@ -57,7 +68,7 @@ class Seat(Struct, frozen=True):
         return f"Seat({self.who!r})"
 
 
-class Place(Struct, frozen=True):
+class GatewayAddress(Struct, frozen=True):
     """A space of a gateway; None where it has a single one."""
 
     host: str
@@ -67,7 +78,7 @@ class Place(Struct, frozen=True):
     path: str = ""
 
     @classmethod
-    def at(cls, url: str, space: str | None = None) -> "Place":
+    def at(cls, url: str, space: str | None = None) -> "GatewayAddress":
         """From the URL of a gateway, with `/ws` at its end or not.
 
         Raises:
@@ -85,19 +96,19 @@ class Place(Struct, frozen=True):
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
-    def upgrade(self, seat: Seat) -> bytes:
+    def upgrade(self, credentials: Credentials) -> bytes:
         """The request for a WebSocket."""
         return (
             f"GET {self.path}/ws{self._query} HTTP/1.1\r\nHost: {self.authority}\r\nUpgrade: websocket\r\n"
             f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {_KEY}\r\n"
-            f"Authorization: Bearer {seat.token}\r\n\r\n"
+            f"Authorization: Bearer {credentials.token}\r\n\r\n"
         ).encode()
 
-    def post(self, seat: Seat, body_bytes: int) -> bytes:
+    def post(self, credentials: Credentials, body_bytes: int) -> bytes:
         """The head of a request that injects an envelope of this size (§5.3)."""
         return (
-            f"POST {self.path}/participants/{quote(seat.who, safe='')}/messages{self._query} HTTP/1.1\r\n"
-            f"Host: {self.authority}\r\nAuthorization: Bearer {seat.token}\r\n"
+            f"POST {self.path}/participants/{quote(credentials.who, safe='')}/messages{self._query} HTTP/1.1\r\n"
+            f"Host: {self.authority}\r\nAuthorization: Bearer {credentials.token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {body_bytes}\r\n\r\n"
         ).encode()
 
@@ -113,7 +124,7 @@ class LoadFailed(Exception):
     """There is no figure, and why."""
 
 
-class NotLetIn(LoadFailed):
+class JoinRefused(LoadFailed):
     """The door stayed shut: `code` is the gateway's own word for it, where it has one."""
 
     def __init__(self, message: str, status: int, code: str) -> None:
@@ -122,7 +133,7 @@ class NotLetIn(LoadFailed):
         self.code = code
 
 
-class Refused(LoadFailed):
+class LoadRefused(LoadFailed):
     """A rule of the gateway says no to what is sent."""
 
     def __init__(self, message: str, code: str) -> None:
@@ -130,21 +141,21 @@ class Refused(LoadFailed):
         self.code = code
 
 
-class RateLimited(Refused):
+class RateLimited(LoadRefused):
     """More was sent than the gateway takes of one: it is not the gateway's speed that would be measured."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Refusal.RATE_LIMITED)
 
 
-def was_refused(code: str, message: str) -> Refused:
+def was_refused(code: str, message: str) -> LoadRefused:
     """For a `system/error`, or a problem over HTTP."""
     if code == Refusal.RATE_LIMITED:
         return RateLimited(
             "the gateway allows a sender fewer envelopes than it could take: what would be measured is that limit;"
             f" raise {_RATE} in its space.yaml, or stay below them (mew bench --rate)"
         )
-    return Refused(f"the gateway refused what was sent: {code}: {message}", code)
+    return LoadRefused(f"the gateway refused what was sent: {code}: {message}", code)
 
 
 def was_closed(code: int, reason: str) -> LoadFailed:
@@ -167,7 +178,7 @@ _UPGRADED: Final = b"HTTP/1.1 101"
 _CLOSED_S: Final = 5.0
 
 
-class Line(Protocol):
+class WelcomedConnection(Protocol):
     """A connection that has been welcomed: what comes from here on is its."""
 
     transport: asyncio.Transport | None
@@ -177,14 +188,14 @@ class Line(Protocol):
         """Take over; `rest` is what came behind the welcome."""
 
 
-class Knocking(asyncio.Protocol):
+class Handshake(asyncio.Protocol):
     """Asks for an upgrade and waits for the welcome."""
 
     def __init__(self, request: bytes) -> None:
         self._request = request
         self._head = b""
         self._is_open = False
-        self._frames = Frames()
+        self._frames = FrameParser()
         self._welcome: bytes | None = None
         self._behind: list[bytes] = []
         self.transport: asyncio.Transport | None = None
@@ -230,7 +241,7 @@ class Knocking(asyncio.Protocol):
         else:
             self._fail(_not_let_in(head, body))
 
-    def hand_over(self, line: Line) -> None:
+    def hand_over(self, line: WelcomedConnection) -> None:
         """To who goes on with the connection."""
         assert self.transport is not None, "handed over before it was made"
         self.transport.set_protocol(cast(asyncio.BaseProtocol, line))
@@ -246,7 +257,9 @@ def secure_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-async def enter(place: Place, seat: Seat, line: Line) -> dict[str, Any]:
+async def enter(
+    address: GatewayAddress, credentials: Credentials, line: WelcomedConnection
+) -> dict[str, Any]:
     """Join; return the payload of the welcome.
 
     Raises:
@@ -256,31 +269,34 @@ async def enter(place: Place, seat: Seat, line: Line) -> dict[str, Any]:
     transport: asyncio.Transport | None = None
     try:
         async with asyncio.timeout(_WELCOME_S):
-            transport, knocking = await loop.create_connection(
-                lambda: Knocking(place.upgrade(seat)),
-                place.host,
-                place.port,
-                ssl=secure_context() if place.secure else None,
+            transport, handshake = await loop.create_connection(
+                lambda: Handshake(address.upgrade(credentials)),
+                address.host,
+                address.port,
+                ssl=secure_context() if address.secure else None,
             )
-            welcome = await knocking.welcomed
+            welcome = await handshake.welcomed
     except TimeoutError as late:
         _abort(transport)
-        raise LoadFailed(f"no welcome came from {place.authority} within {_WELCOME_S:.0f} s") from late
+        raise LoadFailed(f"no welcome came from {address.authority} within {_WELCOME_S:.0f} s") from late
     except OSError as error:
-        raise LoadFailed(f"no connection to {place.authority}: {error.strerror or error}") from error
+        raise LoadFailed(f"no connection to {address.authority}: {error.strerror or error}") from error
     except BaseException:
         _abort(transport)
         raise
-    knocking.hand_over(line)
+    handshake.hand_over(line)
     found = _read_welcome(welcome)
     if found is None:
         _abort(transport)
-        raise LoadFailed(f"{place.authority} does not begin with a welcome: is it a gateway?")
+        raise LoadFailed(f"{address.authority} does not begin with a welcome: is it a gateway?")
     return found
 
 
 async def enter_all(
-    place: Place, those: Iterable[tuple[Seat, Line]], *, at_once: int = _AT_ONCE
+    address: GatewayAddress,
+    those: Iterable[tuple[Credentials, WelcomedConnection]],
+    *,
+    at_once: int = _AT_ONCE,
 ) -> list[dict[str, Any]]:
     """All of them, some at a time; the welcomes, in their order.
 
@@ -289,19 +305,19 @@ async def enter_all(
     """
     gate = asyncio.Semaphore(at_once)
 
-    async def one(seat: Seat, line: Line) -> dict[str, Any]:
+    async def one(credentials: Credentials, line: WelcomedConnection) -> dict[str, Any]:
         async with gate:
-            return await enter(place, seat, line)
+            return await enter(address, credentials, line)
 
     try:
         async with asyncio.TaskGroup() as entering:
-            tasks = [entering.create_task(one(seat, line)) for seat, line in those]
+            tasks = [entering.create_task(one(credentials, line)) for credentials, line in those]
     except ExceptionGroup as failed:
         raise first_of(failed) from None
     return [task.result() for task in tasks]
 
 
-async def close_all(lines: Sequence[Line]) -> None:
+async def close_all(lines: Sequence[WelcomedConnection]) -> None:
     """Say goodbye, and return when they are gone or that takes too long."""
     for line in lines:
         if line.transport is not None and not line.transport.is_closing():
@@ -344,7 +360,7 @@ def _is_whole(head: bytes, body: bytes) -> bool:
     return False  # the end of the connection is its end
 
 
-def _not_let_in(head: bytes, body: bytes) -> NotLetIn:
+def _not_let_in(head: bytes, body: bytes) -> JoinRefused:
     words = head.split(b"\r\n")[0].split(maxsplit=2)
     status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
     code = told = ""
@@ -354,7 +370,7 @@ def _not_let_in(head: bytes, body: bytes) -> NotLetIn:
             code = str(problem.get("error", problem.get("code", "")))
             told = str(problem.get("message", problem.get("detail", problem.get("title", ""))))
     why = told or words[-1].decode(errors="replace")
-    return NotLetIn(f"the gateway does not let one in: {why}", status, code)
+    return JoinRefused(f"the gateway does not let one in: {why}", status, code)
 
 
 NOTHING_DUE: Final = 1 << 62
@@ -362,7 +378,7 @@ NOTHING_DUE: Final = 1 << 62
 _ERROR: Final = b'"system/error"'
 
 
-class Phase:
+class LoadPhase:
     """What connections share while envelopes are in flight: the bytes that are still to come."""
 
     def __init__(self) -> None:
@@ -391,12 +407,12 @@ class Phase:
             self.over.set_exception(why)
 
 
-class Counter(asyncio.BufferedProtocol):
+class CountingConnection(asyncio.BufferedProtocol):
     """A member that does nothing but add up bytes; all of them read into one buffer, for nobody looks at it."""
 
     buffer = memoryview(bytearray(1 << 18))
 
-    def __init__(self, phase: Phase) -> None:
+    def __init__(self, phase: LoadPhase) -> None:
         self.phase = phase
         self.received = 0
         self.transport: asyncio.Transport | None = None
@@ -407,7 +423,7 @@ class Counter(asyncio.BufferedProtocol):
         self.received = len(rest)
 
     def get_buffer(self, _size_hint: int) -> memoryview:
-        return Counter.buffer
+        return CountingConnection.buffer
 
     def buffer_updated(self, count: int) -> None:
         if count <= CONTROL_BYTES_MAX and self._is_control(count):
@@ -443,15 +459,15 @@ class Counter(asyncio.BufferedProtocol):
         return True
 
 
-class Listener(asyncio.Protocol):
+class ReadingConnection(asyncio.Protocol):
     """A member that reads what comes. `received` is its bytes, without control frames."""
 
-    def __init__(self, phase: Phase) -> None:
+    def __init__(self, phase: LoadPhase) -> None:
         self.phase = phase
         self.received = 0
         self.transport: asyncio.Transport | None = None
         self.gone = asyncio.Event()
-        self._frames = Frames()
+        self._frames = FrameParser()
 
     def begin(self, transport: asyncio.Transport, rest: bytes) -> None:
         self.transport = transport
@@ -516,10 +532,10 @@ class Listener(asyncio.Protocol):
             self.phase.fail(was_closed(*read_close(payload)))
 
 
-class Talker(Listener):
+class SendingConnection(ReadingConnection):
     """A member that talks, and keeps a window of envelopes in flight: its own echoes refill it."""
 
-    def __init__(self, phase: Phase, frames: Iterator[bytes], *, run: str, tag: str, window: int) -> None:
+    def __init__(self, phase: LoadPhase, frames: Iterator[bytes], *, run: str, tag: str, window: int) -> None:
         """The ids of its envelopes begin with `run`, a `-`, `tag` and another `-`."""
         super().__init__(phase)
         self.window = window
@@ -569,7 +585,7 @@ class Talker(Listener):
 
 
 _FULL: Final = frozenset({"too_many_connections", "space_full"})
-_Made = TypeVar("_Made", Counter, Listener)
+_Made = TypeVar("_Made", CountingConnection, ReadingConnection)
 
 
 def fresh_run() -> str:
@@ -583,7 +599,7 @@ def some(number: int, what: str) -> str:
 
 
 async def seat_counters(
-    place: Place, seats: Sequence[Seat], made: Callable[[], _Made]
+    address: GatewayAddress, seats: Sequence[Credentials], made: Callable[[], _Made]
 ) -> tuple[list[_Made], str | None]:
     """A connection for each of these seats, some of which may be the same; and why there are fewer, where there are.
 
@@ -592,11 +608,11 @@ async def seat_counters(
     """
     seated: list[_Made] = []
     for start in range(0, len(seats), _AT_ONCE):
-        some = [(seat, made()) for seat in seats[start : start + _AT_ONCE]]
+        some = [(credentials, made()) for credentials in seats[start : start + _AT_ONCE]]
         try:
-            await enter_all(place, some)
+            await enter_all(address, some)
             seated += [line for _, line in some]
-        except NotLetIn as full:
+        except JoinRefused as full:
             seated += [line for _, line in some if line.transport is not None]
             if full.code not in _FULL:
                 raise

@@ -18,13 +18,13 @@ from mew.protocol.json import decode_json, encode_json
 
 from .connections import (
     NOTHING_DUE,
-    Counter,
-    Listener,
+    CountingConnection,
+    Credentials,
+    GatewayAddress,
     LoadFailed,
-    Phase,
-    Place,
-    Seat,
-    Talker,
+    LoadPhase,
+    ReadingConnection,
+    SendingConnection,
     close_all,
     enter,
     enter_all,
@@ -33,10 +33,10 @@ from .connections import (
     some,
     was_refused,
 )
-from .frames import FILLING, SLOT, Template, binary_frame, envelope, text_frame
-from .measurement import Effort, Measured, Meter, Outcome, envelopes_for
+from .frames import FILLING, SLOT, EnvelopeTemplate, binary_frame, envelope, text_frame
+from .measurement import LoadResult, MeasuredRound, MeasurementPlan, Meter, envelopes_for
 
-__all__ = ["Injection", "Proposals", "Streams", "run_injection", "run_proposals", "run_streams"]
+__all__ = ["InjectionLoad", "ProposalLoad", "StreamLoad", "run_injection", "run_proposals", "run_streams"]
 
 
 _PROPOSED, _REQUESTED, _ANSWERED = b"p", b"q", b"r"
@@ -45,21 +45,21 @@ _SETTLE_S: Final = 2.0
 _TURNS_MIN: Final = 20
 
 
-class Proposals(Struct, frozen=True, tag="proposals", kw_only=True):
+class ProposalLoad(Struct, frozen=True, tag="proposals", kw_only=True):
     """Three that each do their part; in a space that shows all to everyone, each sees all three envelopes."""
 
-    place: Place
-    proposer: Seat
-    approver: Seat
-    executor: Seat
+    address: GatewayAddress
+    proposer: Credentials
+    approver: Credentials
+    executor: Credentials
     envelope_bytes: int = 400
     window: int = 32
 
 
-class _Role(Listener):
+class _Role(ReadingConnection):
     """One of the three: counts what it sees of each step, and goes on where it is its turn."""
 
-    def __init__(self, phase: Phase, name: str, waits_for: bytes, says: Template | None) -> None:
+    def __init__(self, phase: LoadPhase, name: str, waits_for: bytes, says: EnvelopeTemplate | None) -> None:
         super().__init__(phase)
         self.seen = dict.fromkeys(_STEPS, 0)
         self._step = re.compile(rb'"id":\s*"' + name.encode() + rb'-([pqr])-(\d{8})"')
@@ -90,7 +90,7 @@ class _Role(Listener):
 class _Proposer(_Role):
     """Keeps a window of proposals open, and takes the time from each to its answer."""
 
-    def __init__(self, phase: Phase, name: str, proposes: Template) -> None:
+    def __init__(self, phase: LoadPhase, name: str, proposes: EnvelopeTemplate) -> None:
         super().__init__(phase, name, _ANSWERED, None)
         self._proposes = proposes
         self._next = 0
@@ -132,9 +132,9 @@ class _Proposer(_Role):
 class _Table:
     """The three, and the phase they share."""
 
-    def __init__(self, asked: Proposals, name: str, patience_s: float) -> None:
-        self.phase = Phase()
-        self._patience_s = patience_s
+    def __init__(self, asked: ProposalLoad, name: str, timeout_s: float) -> None:
+        self.phase = LoadPhase()
+        self._timeout_s = timeout_s
         size = asked.envelope_bytes
         proposer, approver, executor = asked.proposer.who, asked.approver.who, asked.executor.who
         params = {"name": "write_file", "arguments": {"path": "notes.txt", "text": FILLING}}
@@ -183,7 +183,7 @@ class _Table:
         self.proposer.start(proposals, window, every_s)
         answered = -1
         while not self.phase.over.done():
-            await asyncio.wait([self.phase.over], timeout=self._patience_s)
+            await asyncio.wait([self.phase.over], timeout=self._timeout_s)
             if len(self.proposer.latencies_s) == answered and not self.phase.over.done():
                 missing = proposals - answered
                 self.phase.fail(LoadFailed(f"{missing:,} of {proposals:,} proposals were not answered"))
@@ -196,7 +196,7 @@ class _Table:
         Raises:
             LoadFailed: it is not so.
         """
-        until_s = time.perf_counter() + min(_SETTLE_S, self._patience_s)
+        until_s = time.perf_counter() + min(_SETTLE_S, self._timeout_s)
         while not self._is_exact(proposals):
             if time.perf_counter() > until_s:
                 seen = [{step.decode(): count for step, count in role.seen.items()} for role in self.roles]
@@ -216,55 +216,57 @@ class _Table:
         )
 
 
-async def run_proposals(asked: Proposals, effort: Effort, tell: Callable[[], None] = lambda: None) -> Outcome:
+async def run_proposals(
+    asked: ProposalLoad, plan: MeasurementPlan, tell: Callable[[], None] = lambda: None
+) -> LoadResult:
     """As many as can be, in rounds; the latency is of one at a time.
 
     Raises:
         LoadFailed: one was not answered, something came twice or not at all, or the gateway says no.
     """
-    table = _Table(asked, fresh_run(), effort.patience_s)
+    table = _Table(asked, fresh_run(), plan.timeout_s)
     try:
-        await enter(asked.place, asked.executor, table.executor)
-        await enter(asked.place, asked.approver, table.approver)
-        await enter(asked.place, asked.proposer, table.proposer)
+        await enter(asked.address, asked.executor, table.executor)
+        await enter(asked.address, asked.approver, table.approver)
+        await enter(asked.address, asked.proposer, table.proposer)
 
-        number, turns = await _numbers(table, asked, effort)
+        number, turns = await _numbers(table, asked, plan)
         rounds = []
-        for _ in range(effort.rounds):
-            rounds.append(await _proposals_round(table, asked, effort, number, turns))
+        for _ in range(plan.rounds):
+            rounds.append(await _proposals_round(table, asked, plan, number, turns))
             tell()
     finally:
         table.phase.complete()
         await close_all(table.roles)
-    about = f"proposed, approved, executed, answered; {effort.in_flight(asked.window)}"
-    return Outcome(workload="proposals", of="proposals", about=about, rounds=tuple(rounds))
+    about = f"proposed, approved, executed, answered; {plan.in_flight(asked.window)}"
+    return LoadResult(workload="proposals", of="proposals", about=about, rounds=tuple(rounds))
 
 
-async def _numbers(table: _Table, asked: Proposals, effort: Effort) -> tuple[int, int]:
+async def _numbers(table: _Table, asked: ProposalLoad, plan: MeasurementPlan) -> tuple[int, int]:
     """How many in a round at once, and how many one at a time beside them."""
-    if effort.rate is not None:
-        return effort.paced, 0
+    if plan.rate is not None:
+        return plan.paced, 0
 
     async def phase(proposals: int) -> None:
         await table.flow(proposals, asked.window)
         await table.verify(proposals)
 
-    number = await envelopes_for(phase, effort, at_least=4)
+    number = await envelopes_for(phase, plan, at_least=4)
     return number, max(_TURNS_MIN, number // (2 * asked.window))
 
 
 async def _proposals_round(
-    table: _Table, asked: Proposals, effort: Effort, number: int, turns: int
-) -> Measured:
+    table: _Table, asked: ProposalLoad, plan: MeasurementPlan, number: int, turns: int
+) -> MeasuredRound:
     window = asked.window if turns else 1
     if turns:
         await table.flow(turns, 1)
         await table.verify(turns)
     alone_s = table.proposer.latencies_s
-    meter = Meter(effort.server_pid)
+    meter = Meter(plan.server_pid)
     meter.start()
     try:
-        await table.flow(number, window, effort.every_s)
+        await table.flow(number, window, plan.every_s)
         measured = meter.stop(number, 0, latencies_s=alone_s if turns else table.proposer.latencies_s)
     finally:
         meter.give_up()
@@ -272,17 +274,17 @@ async def _proposals_round(
     return replace(measured, deliveries=table.deliveries)
 
 
-class Streams(Struct, frozen=True, tag="streams", kw_only=True):
+class StreamLoad(Struct, frozen=True, tag="streams", kw_only=True):
     """The readers are others than the writer: nobody hears their own frames. Nobody else is shown them."""
 
-    place: Place
-    writer: Seat
-    readers: tuple[Seat, ...]
+    address: GatewayAddress
+    writer: Credentials
+    readers: tuple[Credentials, ...]
     frame_bytes: int = 65_536
     window: int = 16
 
 
-class _Reader(Counter):
+class _Reader(CountingConnection):
     """Counts, and tells the writer that it has read."""
 
     writer: "_Writer"
@@ -292,10 +294,10 @@ class _Reader(Counter):
         self.writer.refill()
 
 
-class _Writer(Listener):
+class _Writer(ReadingConnection):
     """Has so many frames in flight as the slowest reader has not got."""
 
-    def __init__(self, phase: Phase, window: int) -> None:
+    def __init__(self, phase: LoadPhase, window: int) -> None:
         super().__init__(phase)
         self.window = window
         self.readers: Sequence[_Reader] = ()
@@ -305,17 +307,17 @@ class _Writer(Listener):
         self._asked = ""
         self._sent = self._quota = 0
 
-    def request(self, asked: Streams, name: str) -> None:
+    def request(self, asked: StreamLoad, name: str) -> None:
         self._asked = f"{name}-s"
         payload = {
             "direction": "upload",
             "description": "mew bench",
-            "target": sorted({seat.who for seat in asked.readers}),
+            "target": sorted({credentials.who for credentials in asked.readers}),
         }
         fields = {"protocol": PROTOCOL, "id": self._asked, "from": asked.writer.who, "kind": "stream/request"}
         self.say(text_frame(encode_json({**fields, "payload": payload})))
 
-    def finish(self, asked: Streams, name: str, stream: str) -> None:
+    def finish(self, asked: StreamLoad, name: str, stream: str) -> None:
         fields = {"protocol": PROTOCOL, "id": f"{name}-c", "from": asked.writer.who, "kind": "stream/close"}
         self.say(text_frame(encode_json({**fields, "payload": {"stream_id": stream}})))
 
@@ -341,13 +343,15 @@ class _Writer(Listener):
             self.say(self.frame if due == 1 else b"".join([self.frame] * due))
 
 
-async def run_streams(asked: Streams, effort: Effort, tell: Callable[[], None] = lambda: None) -> Outcome:
+async def run_streams(
+    asked: StreamLoad, plan: MeasurementPlan, tell: Callable[[], None] = lambda: None
+) -> LoadResult:
     """As many frames as can be, in rounds.
 
     Raises:
         LoadFailed: a reader did not get exactly the bytes that were due, or the gateway says no.
     """
-    phase, name = Phase(), fresh_run()
+    phase, name = LoadPhase(), fresh_run()
     writer = _Writer(phase, asked.window)
     readers = [_Reader(phase) for _ in asked.readers]
     for reader in readers:
@@ -355,21 +359,21 @@ async def run_streams(asked: Streams, effort: Effort, tell: Callable[[], None] =
     writer.readers = readers
     stream = ""
     try:
-        await enter(asked.place, asked.writer, writer)
-        await enter_all(asked.place, zip(asked.readers, readers, strict=True))
-        stream = await _opened(asked, writer, name, effort)
+        await enter(asked.address, asked.writer, writer)
+        await enter_all(asked.address, zip(asked.readers, readers, strict=True))
+        stream = await _opened(asked, writer, name, plan)
         data = b"x" * (asked.frame_bytes - len(stream) - 2)
         writer.frame = binary_frame(join(stream, data))
-        await _flow(phase, writer, 1, effort)
+        await _flow(phase, writer, 1, plan)
         writer.frame_bytes = readers[0].received
 
         async def trial(frames: int) -> None:
-            await _flow(phase, writer, frames, effort)
+            await _flow(phase, writer, frames, plan)
 
-        frames = await envelopes_for(trial, effort, at_least=asked.window)
+        frames = await envelopes_for(trial, plan, at_least=asked.window)
         rounds = []
-        for _ in range(effort.rounds):
-            rounds.append(await _streams_round(phase, writer, frames, effort))
+        for _ in range(plan.rounds):
+            rounds.append(await _streams_round(phase, writer, frames, plan))
             tell()
     finally:
         phase.complete()
@@ -377,15 +381,15 @@ async def run_streams(asked: Streams, effort: Effort, tell: Callable[[], None] =
             writer.finish(asked, name, stream)
         await close_all([writer, *readers])
     about = f"frames of {asked.frame_bytes // 1024} KiB to {some(len(readers), 'reader')}, {asked.window} in flight"
-    return Outcome(workload="streams", of="frames", about=about, rounds=tuple(rounds))
+    return LoadResult(workload="streams", of="frames", about=about, rounds=tuple(rounds))
 
 
-async def _opened(asked: Streams, writer: _Writer, name: str, effort: Effort) -> str:
+async def _opened(asked: StreamLoad, writer: _Writer, name: str, plan: MeasurementPlan) -> str:
     await asyncio.sleep(0.1)  # the presence of the readers
     writer.phase.start(NOTHING_DUE)
     writer.request(asked, name)
     either: list[asyncio.Future[Any]] = [writer.opened, writer.phase.over]
-    await asyncio.wait(either, timeout=effort.patience_s, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(either, timeout=plan.timeout_s, return_when=asyncio.FIRST_COMPLETED)
     if writer.phase.over.done():
         writer.phase.over.result()
     if not writer.opened.done():
@@ -394,7 +398,7 @@ async def _opened(asked: Streams, writer: _Writer, name: str, effort: Effort) ->
     return writer.opened.result()
 
 
-async def _flow(phase: Phase, writer: _Writer, frames: int, effort: Effort) -> None:
+async def _flow(phase: LoadPhase, writer: _Writer, frames: int, plan: MeasurementPlan) -> None:
     """So many frames, until every reader has them.
 
     Raises:
@@ -410,7 +414,7 @@ async def _flow(phase: Phase, writer: _Writer, frames: int, effort: Effort) -> N
     writer.start(frames)
     before = -1
     while not phase.over.done():
-        await asyncio.wait([phase.over], timeout=effort.patience_s)
+        await asyncio.wait([phase.over], timeout=plan.timeout_s)
         came = sum(reader.received for reader in writer.readers)
         if came == before and not phase.over.done():
             phase.fail(LoadFailed(f"{phase.left:,} bytes of {frames:,} frames did not come"))
@@ -421,23 +425,25 @@ async def _flow(phase: Phase, writer: _Writer, frames: int, effort: Effort) -> N
         raise LoadFailed(f"{len(odd)} readers got other bytes than the {due:,} due, e.g. {odd[0]:,}")
 
 
-async def _streams_round(phase: Phase, writer: _Writer, frames: int, effort: Effort) -> Measured:
-    meter = Meter(effort.server_pid)
+async def _streams_round(
+    phase: LoadPhase, writer: _Writer, frames: int, plan: MeasurementPlan
+) -> MeasuredRound:
+    meter = Meter(plan.server_pid)
     meter.start()
     try:
-        await _flow(phase, writer, frames, effort)
+        await _flow(phase, writer, frames, plan)
         deliveries = frames * len(writer.readers)
         return meter.stop(frames, deliveries, transferred=sum(reader.received for reader in writer.readers))
     finally:
         meter.give_up()
 
 
-class Injection(Struct, frozen=True, tag="injection", kw_only=True):
+class InjectionLoad(Struct, frozen=True, tag="injection", kw_only=True):
     """The sender posts on so many connections, one request at a time on each; the witness sees what arrives."""
 
-    place: Place
-    sender: Seat
-    witness: Seat
+    address: GatewayAddress
+    sender: Credentials
+    witness: Credentials
     connections: int = 8
     envelope_bytes: int = 300
 
@@ -480,7 +486,7 @@ class _Poster(asyncio.Protocol):
 class _Posting:
     """What the posters share: the requests to come and how long each took."""
 
-    def __init__(self, asked: Injection, name: str, phase: Phase, every_s: float) -> None:
+    def __init__(self, asked: InjectionLoad, name: str, phase: LoadPhase, every_s: float) -> None:
         self.phase = phase
         self.every_s = every_s
         self.latencies_s = array("d")
@@ -488,7 +494,7 @@ class _Posting:
         empty = encode_json({**fields, "payload": {"text": ""}})
         text = "x" * max(asked.envelope_bytes - len(empty) - 7, 1)
         before, _, after = encode_json({**fields, "payload": {"text": text}}).partition(b"#")
-        self._before = asked.place.post(asked.sender, len(before) + 8 + len(after)) + before
+        self._before = asked.address.post(asked.sender, len(before) + 8 + len(after)) + before
         self._after = after
         self._number = 0
         self._left = self._due = 0
@@ -518,32 +524,34 @@ class _Posting:
             self.phase.complete()
 
 
-async def run_injection(asked: Injection, effort: Effort, tell: Callable[[], None] = lambda: None) -> Outcome:
+async def run_injection(
+    asked: InjectionLoad, plan: MeasurementPlan, tell: Callable[[], None] = lambda: None
+) -> LoadResult:
     """As many as can be, in rounds.
 
     Raises:
         LoadFailed: the witness did not see each once, or the gateway says no.
     """
-    phase, name = Phase(), fresh_run()
-    posting = _Posting(asked, name, phase, effort.every_s)
-    witness = Talker(phase, iter(()), run=name, tag="h", window=0)
+    phase, name = LoadPhase(), fresh_run()
+    posting = _Posting(asked, name, phase, plan.every_s)
+    witness = SendingConnection(phase, iter(()), run=name, tag="h", window=0)
     posters: list[_Poster] = []
     try:
-        await enter(asked.place, asked.witness, witness)
-        connections = asked.connections if effort.rate is None else 1
-        posters = [await _poster(asked.place, posting) for _ in range(connections)]
+        await enter(asked.address, asked.witness, witness)
+        connections = asked.connections if plan.rate is None else 1
+        posters = [await _poster(asked.address, posting) for _ in range(connections)]
 
         async def trial(envelopes: int) -> None:
-            await _post(posting, posters, witness, envelopes, effort)
+            await _post(posting, posters, witness, envelopes, plan)
             await _verify_witness(witness, envelopes)
 
-        if effort.rate is None:
-            envelopes = await envelopes_for(trial, effort, at_least=connections)
+        if plan.rate is None:
+            envelopes = await envelopes_for(trial, plan, at_least=connections)
         else:
-            envelopes = effort.paced
+            envelopes = plan.paced
         rounds = []
-        for _ in range(effort.rounds):
-            rounds.append(await _injection_round(posting, posters, witness, envelopes, effort))
+        for _ in range(plan.rounds):
+            rounds.append(await _injection_round(posting, posters, witness, envelopes, plan))
             tell()
     finally:
         phase.complete()
@@ -551,26 +559,30 @@ async def run_injection(asked: Injection, effort: Effort, tell: Callable[[], Non
             if poster.transport is not None:
                 poster.transport.close()
         await close_all([witness])
-    about = f"{some(connections, 'connection')}, one request at a time on each{effort.pace}"
-    return Outcome(workload="injection", of="envelopes", about=about, rounds=tuple(rounds))
+    about = f"{some(connections, 'connection')}, one request at a time on each{plan.pace}"
+    return LoadResult(workload="injection", of="envelopes", about=about, rounds=tuple(rounds))
 
 
-async def _poster(place: Place, posting: _Posting) -> _Poster:
+async def _poster(address: GatewayAddress, posting: _Posting) -> _Poster:
     loop = asyncio.get_running_loop()
     try:
         _, poster = await loop.create_connection(
             lambda: _Poster(posting),
-            place.host,
-            place.port,
-            ssl=secure_context() if place.secure else None,
+            address.host,
+            address.port,
+            ssl=secure_context() if address.secure else None,
         )
     except OSError as error:
-        raise LoadFailed(f"no connection to {place.authority}: {error.strerror or error}") from error
+        raise LoadFailed(f"no connection to {address.authority}: {error.strerror or error}") from error
     return poster
 
 
 async def _post(
-    posting: _Posting, posters: Sequence[_Poster], witness: Talker, envelopes: int, effort: Effort
+    posting: _Posting,
+    posters: Sequence[_Poster],
+    witness: SendingConnection,
+    envelopes: int,
+    plan: MeasurementPlan,
 ) -> None:
     witness.start(0)
     witness.stay()
@@ -580,7 +592,7 @@ async def _post(
         poster.next()
     before = -1
     while not posting.phase.over.done():
-        await asyncio.wait([posting.phase.over], timeout=effort.patience_s)
+        await asyncio.wait([posting.phase.over], timeout=plan.timeout_s)
         answered = len(posting.latencies_s)
         if answered == before and not posting.phase.over.done():
             posting.phase.fail(
@@ -590,7 +602,7 @@ async def _post(
     posting.phase.over.result()
 
 
-async def _verify_witness(witness: Talker, envelopes: int) -> None:
+async def _verify_witness(witness: SendingConnection, envelopes: int) -> None:
     until_s = time.perf_counter() + _SETTLE_S
     while witness.ours != envelopes:
         if time.perf_counter() > until_s:
@@ -599,12 +611,16 @@ async def _verify_witness(witness: Talker, envelopes: int) -> None:
 
 
 async def _injection_round(
-    posting: _Posting, posters: Sequence[_Poster], witness: Talker, envelopes: int, effort: Effort
-) -> Measured:
-    meter = Meter(effort.server_pid)
+    posting: _Posting,
+    posters: Sequence[_Poster],
+    witness: SendingConnection,
+    envelopes: int,
+    plan: MeasurementPlan,
+) -> MeasuredRound:
+    meter = Meter(plan.server_pid)
     meter.start()
     try:
-        await _post(posting, posters, witness, envelopes, effort)
+        await _post(posting, posters, witness, envelopes, plan)
         measured = meter.stop(envelopes, 0, latencies_s=posting.latencies_s)
     finally:
         meter.give_up()

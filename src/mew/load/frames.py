@@ -18,8 +18,8 @@ __all__ = [
     "PONGED",
     "SLOT",
     "TEXT",
-    "Frames",
-    "Template",
+    "EnvelopeTemplate",
+    "FrameParser",
     "binary_frame",
     "chat",
     "envelope",
@@ -88,7 +88,7 @@ def read_close(payload: bytes) -> tuple[int, str]:
     return int.from_bytes(payload[:2]), payload[2:].decode(errors="replace")
 
 
-class Frames:
+class FrameParser:
     """Takes the bytes of a server apart. Fragments are put together."""
 
     __slots__ = ("_fragments", "_kind", "_need", "_rest")
@@ -148,7 +148,7 @@ FILLING: Final = "\N{DOLLAR SIGN}fill\N{DOLLAR SIGN}"
 _FOUR_DIGITS: Final = [masked(b"%04d" % number) for number in range(_NUMBERS)]
 
 
-class Template:
+class EnvelopeTemplate:
     """A frame for each number, all of one length."""
 
     def __init__(self, text: bytes) -> None:
@@ -173,9 +173,9 @@ class Template:
         return self._first + digits + digits.join(self._others)
 
 
-def numbered(templates: Sequence[Template]) -> Iterator[bytes]:
+def numbered(templates: Sequence[EnvelopeTemplate]) -> Iterator[bytes]:
     """Frames of these in turn, each with a number of its own."""
-    return map(Template.frame, cycle(templates), count())
+    return map(EnvelopeTemplate.frame, cycle(templates), count())
 
 
 def envelope(
@@ -187,7 +187,7 @@ def envelope(
     to: Sequence[str] = (),
     about: str | None = None,
     size: int = 0,
-) -> Template:
+) -> EnvelopeTemplate:
     """An envelope of this id, which has a slot in it, like `about`, the id that it correlates to.
 
     `FILLING` in the payload becomes so long that the envelope has `size` bytes, or no less.
@@ -199,9 +199,9 @@ def envelope(
     if about is not None:
         fields["correlation_id"] = [about]
     text = encode_json({**fields, "payload": payload})
-    least = Template(text.replace(FILLING.encode(), b"")).payload_bytes
-    return Template(text.replace(FILLING.encode(), b"x" * max(size - least, 1)))
+    least = EnvelopeTemplate(text.replace(FILLING.encode(), b"")).payload_bytes
+    return EnvelopeTemplate(text.replace(FILLING.encode(), b"x" * max(size - least, 1)))
 
 
-def chat(ident: str, who: str, *, to: Sequence[str] = (), size: int) -> Template:
+def chat(ident: str, who: str, *, to: Sequence[str] = (), size: int) -> EnvelopeTemplate:
     return envelope(ident, who, "chat", {"text": FILLING}, to=to, size=size)

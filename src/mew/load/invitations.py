@@ -11,12 +11,12 @@ from mew.protocol.errors import InvalidCapability, ProtocolError, Refusal
 from mew.protocol.json import decode_json, encode_json
 
 from .connections import (
-    Listener,
+    Credentials,
+    GatewayAddress,
     LoadFailed,
-    Phase,
-    Place,
-    Refused,
-    Seat,
+    LoadPhase,
+    LoadRefused,
+    ReadingConnection,
     close_all,
     enter,
     fresh_run,
@@ -24,7 +24,7 @@ from .connections import (
 )
 from .frames import text_frame
 
-__all__ = ["Host", "hosting"]
+__all__ = ["Inviter", "inviting"]
 
 
 _ANSWER_S: Final = 10.0
@@ -35,10 +35,10 @@ _SHOWN: Final = frozenset({"space/kick", "capability/grant"})
 """What has no other answer than that it is shown."""
 
 
-class _Speaker(Listener):
+class _Speaker(ReadingConnection):
     """Sends what is to be answered, and knows who waits for which answer."""
 
-    def __init__(self, phase: Phase) -> None:
+    def __init__(self, phase: LoadPhase) -> None:
         super().__init__(phase)
         self.waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
 
@@ -59,17 +59,17 @@ class _Speaker(Listener):
                     waits.set_result(envelope)
 
 
-class Host:
+class Inviter:
     """Somebody who is in the space, and may invite others or not."""
 
-    def __init__(self, place: Place, seat: Seat) -> None:
-        self.place = place
-        self.seat = seat
+    def __init__(self, address: GatewayAddress, credentials: Credentials) -> None:
+        self.address = address
+        self.credentials = credentials
         self.holds = CapabilitySet(())
         self.participants: list[str] = []
         """Who else was there."""
-        self.invited: list[Seat] = []
-        self._line = _Speaker(Phase())
+        self.invited: list[Credentials] = []
+        self._line = _Speaker(LoadPhase())
         self._name = fresh_run()
         self._sent = 0
         self._number = 0
@@ -80,14 +80,14 @@ class Host:
         Raises:
             LoadFailed: nobody is there, or one is not let in.
         """
-        welcome = await enter(self.place, self.seat, self._line)
-        self.seat = Seat(welcome["you"]["id"], self.seat.token)
-        self.place = Place(
-            self.place.host,
-            self.place.port,
-            self.place.space or (welcome.get("space") or {}).get("id"),
-            self.place.secure,
-            self.place.path,
+        welcome = await enter(self.address, self.credentials, self._line)
+        self.credentials = Credentials(welcome["you"]["id"], self.credentials.token)
+        self.address = GatewayAddress(
+            self.address.host,
+            self.address.port,
+            self.address.space or (welcome.get("space") or {}).get("id"),
+            self.address.secure,
+            self.address.path,
         )
         self.holds = CapabilitySet(_parsed(welcome["you"].get("capabilities")))
         self.participants = [str(one.get("id")) for one in welcome.get("participants", ())]
@@ -99,7 +99,7 @@ class Host:
     def may_invite(self, *capabilities: Any) -> bool:
         return self.may("space/invite", "space/kick", *capabilities)
 
-    async def invite(self, capabilities: Sequence[Any]) -> Seat:
+    async def invite(self, capabilities: Sequence[Any]) -> Credentials:
         """Somebody new: the first of `bench-1`, `bench-2`, … who is not there.
 
         The same names each time, for a space never forgets whom it removed. What one cannot be invited with at once is
@@ -115,18 +115,18 @@ class Host:
             payload = {"participant_id": who, **given, "reason": "mew bench"}
             try:
                 answer = await self._ask("space/invite", payload)
-            except Refused as refused:
+            except LoadRefused as refused:
                 if refused.code != Refusal.ALREADY_EXISTS:
                     raise
                 continue
             token = answer.get("payload", {}).get("token")
             if not isinstance(token, str):
                 raise LoadFailed("the gateway gives no token for an invitation")
-            self.invited.append(Seat(who, token))
+            self.invited.append(Credentials(who, token))
             for start in range(_GIVEN_AT_ONCE, len(capabilities), _GIVEN_AT_ONCE):
                 more = list(capabilities[start : start + _GIVEN_AT_ONCE])
                 await self._ask("capability/grant", {"recipient": who, "capabilities": more})
-            return Seat(who, token)
+            return Credentials(who, token)
         raise LoadFailed("every name for somebody new is taken: remove some of bench-1, bench-2, …")
 
     async def dismiss(self) -> list[str]:
@@ -147,8 +147,8 @@ class Host:
     async def _come_back(self) -> None:
         """The gateway may have cut this connection off, in a run that was too much for it."""
         if self._line.transport is None:
-            self._line = _Speaker(Phase())
-            await enter(self.place, self.seat, self._line)
+            self._line = _Speaker(LoadPhase())
+            await enter(self.address, self.credentials, self._line)
 
     async def _ask(self, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
         """The answer to an envelope; of a kick, that it is shown. Who is told to wait, waits."""
@@ -168,7 +168,13 @@ class Host:
         ident = f"{self._name}-{self._sent}"
         waits: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._line.waiting[ident] = waits
-        fields = {"protocol": PROTOCOL, "id": ident, "from": self.seat.who, "kind": kind, "payload": payload}
+        fields = {
+            "protocol": PROTOCOL,
+            "id": ident,
+            "from": self.credentials.who,
+            "kind": kind,
+            "payload": payload,
+        }
         self._line.say(text_frame(encode_json(fields)))
         try:
             async with asyncio.timeout(_ANSWER_S):
@@ -178,7 +184,7 @@ class Host:
 
 
 @asynccontextmanager
-async def hosting(place: Place, token: str, left: list[str]) -> AsyncIterator[Host]:
+async def inviting(address: GatewayAddress, token: str, left: list[str]) -> AsyncIterator[Inviter]:
     """Somebody in the space; all whom it invites are removed at the end, also of what is cancelled.
 
     `left` gets the names of those who could not be.
@@ -186,7 +192,7 @@ async def hosting(place: Place, token: str, left: list[str]) -> AsyncIterator[Ho
     Raises:
         LoadFailed: one is not let in.
     """
-    host = Host(place, Seat("", token))
+    host = Inviter(address, Credentials("", token))
     await host.enter()
     try:
         yield host

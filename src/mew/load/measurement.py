@@ -15,12 +15,12 @@ from msgspec import Struct
 
 __all__ = [
     "Bottleneck",
-    "Effort",
-    "Measured",
+    "CpuUsage",
+    "LoadResult",
+    "MeasuredRound",
+    "MeasurementPlan",
     "Meter",
-    "Outcome",
     "Spread",
-    "Usage",
     "allow_many_connections",
     "envelopes_for",
     "listener",
@@ -37,33 +37,33 @@ _KIB: Final = 1024
 _NANO: Final = 1e9
 
 
-class Usage(NamedTuple):
+class CpuUsage(NamedTuple):
     """Seconds on a core, and seconds ready to run without one."""
 
     cpu_s: float
     waited_s: float
 
-    def since(self, before: "Usage") -> "Usage":
-        return Usage(self.cpu_s - before.cpu_s, self.waited_s - before.waited_s)
+    def since(self, before: "CpuUsage") -> "CpuUsage":
+        return CpuUsage(self.cpu_s - before.cpu_s, self.waited_s - before.waited_s)
 
 
-def own_usage() -> Usage:
+def own_usage() -> CpuUsage:
     """Of this process alone."""
-    return Usage(time.process_time(), _waited_s(os.getpid()))
+    return CpuUsage(time.process_time(), _waited_s(os.getpid()))
 
 
-def usage(pid: int) -> Usage | None:
+def usage(pid: int) -> CpuUsage | None:
     """Of a process, its threads, those that ended too, and its living descendants; None where nobody can tell."""
     try:
         cpu_s = time.clock_gettime(~pid << 3 | 2)  # what clock_getcpuclockid(3) gives, to the nanosecond
         waited_s = _waited_s(pid)
         for task in (_PROC / str(pid) / "task").iterdir():
             for child in (task / "children").read_text().split():
-                found = usage(int(child)) or Usage(0.0, 0.0)
+                found = usage(int(child)) or CpuUsage(0.0, 0.0)
                 cpu_s, waited_s = cpu_s + found.cpu_s, waited_s + found.waited_s
     except (OSError, ValueError, OverflowError, AttributeError):
         return None
-    return Usage(cpu_s, waited_s)
+    return CpuUsage(cpu_s, waited_s)
 
 
 def _waited_s(pid: int) -> float:
@@ -153,17 +153,17 @@ class Bottleneck(StrEnum):
     """The load had time left; nobody can see the gateway's core from here."""
 
 
-class Effort(Struct, frozen=True, kw_only=True):
+class MeasurementPlan(Struct, frozen=True, kw_only=True):
     """How thoroughly: rounds of so long, after a warm-up. `server_pid`: where the gateway runs on this machine.
 
-    Who waits `patience_s` for what is due takes it for lost. `rate`: no sender sends more than so many envelopes a
+    Who waits `timeout_s` for what is due takes it for lost. `rate`: no sender sends more than so many envelopes a
     second, one at a time, for gateways that keep their limits; there is only the latency to see then.
     """
 
     rounds: int = 3
     round_s: float = 1.0
     warm_up_s: float = 1.0
-    patience_s: float = 5.0
+    timeout_s: float = 5.0
     rate: float | None = None
     server_pid: int | None = None
 
@@ -188,7 +188,7 @@ class Effort(Struct, frozen=True, kw_only=True):
         return max(_PACED_MIN, int(self.rate * self.round_s))
 
 
-class Measured(Struct, frozen=True, kw_only=True):
+class MeasuredRound(Struct, frozen=True, kw_only=True):
     """One measured phase. `count` is of what its outcome says; `deliveries` are frames received, proven to be all."""
 
     count: int
@@ -254,13 +254,13 @@ class Spread(Struct, frozen=True):
         return cls(statistics.median(found), min(found), max(found))
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class LoadResult(Struct, frozen=True, kw_only=True):
     """What came of a workload: `of` says what is counted, `about` what was done, in a few words."""
 
     workload: str
     of: str
     about: str
-    rounds: tuple[Measured, ...]
+    rounds: tuple[MeasuredRound, ...]
 
     @property
     def counts_deliveries(self) -> bool:
@@ -290,14 +290,14 @@ class Meter:
 
     def stop(
         self, count: int, deliveries: int, *, transferred: int = 0, latencies_s: Sequence[float] = ()
-    ) -> Measured:
+    ) -> MeasuredRound:
         wall_s = time.perf_counter() - self._began_s
         own = own_usage().since(self._own)
         now = None if self._pid is None else usage(self._pid)
         self.give_up()
         server = None if now is None or self._server is None else now.since(self._server)
         p50, p99 = quantiles_ms(latencies_s)
-        return Measured(
+        return MeasuredRound(
             count=count,
             deliveries=deliveries,
             wall_s=wall_s,
@@ -325,11 +325,11 @@ def quantiles_ms(latencies_s: Sequence[float]) -> tuple[float | None, float | No
 
 
 async def envelopes_for(
-    phase: Callable[[int], Awaitable[object]], effort: Effort, *, at_least: int = 1
+    phase: Callable[[int], Awaitable[object]], plan: MeasurementPlan, *, at_least: int = 1
 ) -> int:
     """Warm up with ever larger phases; return how many a phase needs to take as long as a round should."""
     number, took_s = at_least, 0.0
-    until_s = time.perf_counter() + effort.warm_up_s
+    until_s = time.perf_counter() + plan.warm_up_s
     while True:
         began_s = time.perf_counter()
         await phase(number)
@@ -337,7 +337,7 @@ async def envelopes_for(
         took_s = now_s - began_s
         if now_s >= until_s:
             break
-        if took_s < effort.warm_up_s / 4:
+        if took_s < plan.warm_up_s / 4:
             number = min(2 * number, _COUNT_MAX)
-    wanted = int(number * effort.round_s / max(took_s, 1e-6))
+    wanted = int(number * plan.round_s / max(took_s, 1e-6))
     return max(at_least, min(wanted, _COUNT_MAX))

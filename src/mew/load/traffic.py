@@ -9,10 +9,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .connections import NOTHING_DUE, Counter, LoadFailed, Phase, Talker, close_all
-from .measurement import Effort, Measured, Meter, envelopes_for, quantiles_ms
+from .connections import NOTHING_DUE, CountingConnection, LoadFailed, LoadPhase, SendingConnection, close_all
+from .measurement import MeasuredRound, MeasurementPlan, Meter, envelopes_for, quantiles_ms
 
-__all__ = ["Group", "Traffic", "measured_rounds"]
+__all__ = ["Traffic", "TrafficGroup", "measured_rounds"]
 
 _SETTLE_S: Final = 2.0
 _QUIET_S: Final = 0.15
@@ -22,16 +22,16 @@ _TURNS_MAX: Final = 20_000
 
 
 @dataclass(slots=True)
-class Group:
+class TrafficGroup:
     """Connections that are all sent the same: everyone in a space, or those addressed. The first talks."""
 
-    talkers: list[Talker]
-    counters: list[Counter] = field(default_factory=list)
+    talkers: list[SendingConnection]
+    counters: list[CountingConnection] = field(default_factory=list)
     due: int = 0
     """Envelopes, to each of them, in this phase."""
 
     @property
-    def lines(self) -> "list[Talker | Counter]":
+    def lines(self) -> "list[SendingConnection | CountingConnection]":
         return [*self.talkers, *self.counters]
 
     @property
@@ -56,14 +56,14 @@ class Group:
 class Traffic:
     """All groups of a workload, under one phase."""
 
-    def __init__(self, phase: Phase, groups: Sequence[Group], *, patience_s: float) -> None:
+    def __init__(self, phase: LoadPhase, groups: Sequence[TrafficGroup], *, timeout_s: float) -> None:
         self.groups = groups
         self.lines = [line for group in groups for line in group.lines]
         self.talkers = [talker for group in groups for talker in group.talkers]
         self.deliveries_each = sum(len(group.talkers) * len(group.lines) for group in groups)
         """For one envelope of each talker."""
         self._phase = phase
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._frame_bytes = 1
 
     async def prepare(self) -> None:
@@ -139,7 +139,7 @@ class Traffic:
         Raises:
             LoadFailed: somebody got more or less.
         """
-        until_s = time.perf_counter() + min(_SETTLE_S, self._patience_s)
+        until_s = time.perf_counter() + min(_SETTLE_S, self._timeout_s)
         while (wrong := self._wrong()) is not None:
             if time.perf_counter() > until_s:
                 raise LoadFailed(wrong)
@@ -174,13 +174,13 @@ class Traffic:
         """The end of the phase; a stall is the end of it, too."""
         before = -1
         while not self._phase.over.done():
-            await asyncio.wait([self._phase.over], timeout=self._patience_s)
+            await asyncio.wait([self._phase.over], timeout=self._timeout_s)
             came = sum(line.received for line in self.lines)
             if came == before and not self._phase.over.done():
                 due = sum(group.due * len(group.lines) for group in self.groups)
                 missing = max(due - came // self._frame_bytes, 1)
                 told = f"about {missing:,} of {due:,} deliveries did not come, nor anything for"
-                self._phase.fail(LoadFailed(f"{told} {self._patience_s:g} s"))
+                self._phase.fail(LoadFailed(f"{told} {self._timeout_s:g} s"))
             before = came
         self._phase.over.result()
 
@@ -193,46 +193,48 @@ class Traffic:
 
 async def measured_rounds(
     traffic: Traffic,
-    effort: Effort,
+    plan: MeasurementPlan,
     *,
     latency: bool = False,
     tell: Callable[[], None] = lambda: None,
-) -> tuple[Measured, ...]:
+) -> tuple[MeasuredRound, ...]:
     """Warm up, and measure rounds of pipelined envelopes; with the latency of one at a time beside each.
 
     Raises:
         LoadFailed: somebody did not get exactly what was due.
     """
     await traffic.prepare()
-    if effort.rate is not None:
-        return await _paced_rounds(traffic, effort, tell)
+    if plan.rate is not None:
+        return await _paced_rounds(traffic, plan, tell)
 
     async def phase(envelopes: int) -> None:
         await traffic.flow(envelopes)
         await traffic.verify()
 
-    envelopes = await envelopes_for(phase, effort, at_least=4)
+    envelopes = await envelopes_for(phase, plan, at_least=4)
     turns = 0
     if latency:
         began_s = time.perf_counter()
         await traffic.turns(_TURNS_MIN)
         each_s = (time.perf_counter() - began_s) / _TURNS_MIN
-        turns = max(_TURNS_MIN, min(int(effort.round_s / 2 / each_s), _TURNS_MAX))
+        turns = max(_TURNS_MIN, min(int(plan.round_s / 2 / each_s), _TURNS_MAX))
     rounds = []
-    for _ in range(effort.rounds):
-        rounds.append(await _measured_round(traffic, effort, envelopes, turns))
+    for _ in range(plan.rounds):
+        rounds.append(await _measured_round(traffic, plan, envelopes, turns))
         tell()
     return tuple(rounds)
 
 
-async def _measured_round(traffic: Traffic, effort: Effort, envelopes: int, turns: int = 0) -> Measured:
+async def _measured_round(
+    traffic: Traffic, plan: MeasurementPlan, envelopes: int, turns: int = 0
+) -> MeasuredRound:
     """So many from each talker, pipelined; and some one at a time, for the latency.
 
     Raises:
         LoadFailed: somebody did not get exactly what was due.
     """
     traffic.stay()
-    meter = Meter(effort.server_pid)
+    meter = Meter(plan.server_pid)
     meter.start()
     try:
         await traffic.flow(envelopes)
@@ -250,20 +252,22 @@ async def _measured_round(traffic: Traffic, effort: Effort, envelopes: int, turn
     return replace(measured, latency_ms_p50=p50, latency_ms_p99=p99)
 
 
-async def _paced_rounds(traffic: Traffic, effort: Effort, tell: Callable[[], None]) -> tuple[Measured, ...]:
+async def _paced_rounds(
+    traffic: Traffic, plan: MeasurementPlan, tell: Callable[[], None]
+) -> tuple[MeasuredRound, ...]:
     """As many as the rate allows, one at a time."""
     rounds = []
-    for _ in range(effort.rounds):
+    for _ in range(plan.rounds):
         traffic.stay()
-        meter = Meter(effort.server_pid)
+        meter = Meter(plan.server_pid)
         meter.start()
         try:
-            taken = await traffic.turns(effort.paced, effort.every_s)
-            deliveries = effort.paced * len(traffic.groups[0].lines)
+            taken = await traffic.turns(plan.paced, plan.every_s)
+            deliveries = plan.paced * len(traffic.groups[0].lines)
             transferred = sum(line.received for line in traffic.lines)
-            rounds.append(meter.stop(effort.paced, deliveries, transferred=transferred, latencies_s=taken))
+            rounds.append(meter.stop(plan.paced, deliveries, transferred=transferred, latencies_s=taken))
         finally:
             meter.give_up()
         tell()
-        await asyncio.sleep(effort.every_s)
+        await asyncio.sleep(plan.every_s)
     return tuple(rounds)

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from tests.cli.commands.conform.test_conform import elsewhere
 from tests.e2e.process import run_gateway, secret
-from tests.load.stage import roster, seat, serving
+from tests.load.gateway import credentials, roster, serving
 from typer.testing import CliRunner, Result
 
 from mew.cli.commands.bench.plan import Asked, plan
 from mew.cli.commands.bench.report import as_json, show
 from mew.cli.main import app
-from mew.load.connections import Place
-from mew.load.invitations import Host
-from mew.load.measurement import Measured, Outcome
+from mew.load.connections import GatewayAddress
+from mew.load.invitations import Inviter
+from mew.load.measurement import LoadResult, MeasuredRound
 from mew.protocol.capability import Capability, CapabilitySet
 
 BRIEFLY = ("--seconds", "0.1", "--yes")
@@ -38,11 +38,11 @@ def run(*words: str) -> Result:
 
 
 def as_ann(url: str, *words: str) -> Result:
-    return run(url, "--space", "all", "--token", seat("ann").token, *words)
+    return run(url, "--space", "all", "--token", credentials("ann").token, *words)
 
 
 def guests(url: str) -> list[str]:
-    return [who for who in asyncio.run(roster(Place.at(url, "all"))) if who.startswith("bench-")]
+    return [who for who in asyncio.run(roster(GatewayAddress.at(url, "all"))) if who.startswith("bench-")]
 
 
 # What it measures.
@@ -114,7 +114,9 @@ def test_people_are_told_in_a_table_who_was_the_bottleneck(url: str) -> None:
 
 
 def test_what_one_may_not_do_is_left_out_and_why(url: str) -> None:
-    told = run(url, "--space", "all", "--token", seat("dan").token, *BRIEFLY, "-w", "streams", "-w", "checks")
+    told = run(
+        url, "--space", "all", "--token", credentials("dan").token, *BRIEFLY, "-w", "streams", "-w", "checks"
+    )
     assert told.exit_code == 1, "it was asked for, and gave no figure"
     assert "streams: no figure: left out: you may open no stream" in told.stdout
     assert "checks: no figure: left out: it needs others" in told.stdout
@@ -168,8 +170,8 @@ def test_the_gateway_is_named_once(url: str) -> None:
 # The plan, and what is shown of it.
 
 
-def host(*held: str) -> Host:
-    one = Host(Place("127.0.0.1", 1, "all"), seat("ann"))
+def host(*held: str) -> Inviter:
+    one = Inviter(GatewayAddress("127.0.0.1", 1, "all"), credentials("ann"))
     one.holds = CapabilitySet([Capability.parse(written) for written in held])
     return one
 
@@ -186,8 +188,8 @@ async def test_workloads_that_send_little_go_before_those_that_meet_the_limits()
 
 
 def test_a_figure_that_the_load_limited_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    full = Measured(count=10, deliveries=10, wall_s=1.0, load_cpu_s=0.99)
-    outcome = Outcome(workload="fan-out", of="envelopes", about="3 receivers", rounds=(full,))
+    full = MeasuredRound(count=10, deliveries=10, wall_s=1.0, load_cpu_s=0.99)
+    outcome = LoadResult(workload="fan-out", of="envelopes", about="3 receivers", rounds=(full,))
     (one,) = as_json([outcome], [])["workloads"]
     assert (one["bottleneck"], one["is_lower_bound"]) == ("load", True)
     show([outcome], [])

@@ -17,10 +17,9 @@ from mew.cli.prompt import ask
 from mew.cli.render.round_progress import steps
 from mew.cli.render.text import is_terminal, note, say_json
 from mew.cli.session import Place, SaidNo, everyday
-from mew.load.connections import LoadFailed, NotLetIn, RateLimited
-from mew.load.connections import Place as Where
-from mew.load.invitations import Host, hosting
-from mew.load.measurement import Effort, Outcome, allow_many_connections, listener
+from mew.load.connections import GatewayAddress, JoinRefused, LoadFailed, RateLimited
+from mew.load.invitations import Inviter, inviting
+from mew.load.measurement import LoadResult, MeasurementPlan, allow_many_connections, listener
 from mew.load.workloads import run
 from mew.protocol.visible import named, visible
 
@@ -42,7 +41,7 @@ _LEFT_OUT: Final = "left out"
 class _Found:
     """What came of it so far; it is shown also where it was interrupted."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[LoadResult] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     """Who was invited and could not be removed."""
@@ -55,7 +54,7 @@ class _Wanted:
 
     workloads: Sequence[Asked]
     receivers: int
-    effort: Effort
+    plan: MeasurementPlan
     is_agreed: bool
 
 
@@ -64,7 +63,7 @@ def bench(
     place: Place,
     url: Annotated[
         str | None,
-        typer.Argument(help="Where the gateway is, like ws://127.0.0.1:8080.", show_default=False),
+        typer.Argument(help="GatewayAddress the gateway is, like ws://127.0.0.1:8080.", show_default=False),
     ] = None,
     workload: Annotated[
         list[Asked] | None,
@@ -107,8 +106,8 @@ def bench(
     if url is not None and place.flags.gateway is not None:
         raise Failed("the gateway is named twice: give the URL, or --gateway")
     here = place if url is None else Place(replace(place.flags, gateway=url), place.json)
-    where = Where.at(here.door.url, here.door.space)
-    effort = Effort(
+    where = GatewayAddress.at(here.door.url, here.door.space)
+    plan = MeasurementPlan(
         rounds=_ROUNDS,
         round_s=seconds / _ROUNDS,
         warm_up_s=min(_WARM_UP_S, seconds / _ROUNDS),
@@ -117,7 +116,7 @@ def bench(
     )
     allow_many_connections()
     found = _Found()
-    code = _measure(here, where, _Wanted(workload or DEFAULT, receivers, effort, yes), found)
+    code = _measure(here, where, _Wanted(workload or DEFAULT, receivers, plan, yes), found)
     if place.json:
         told = as_json(found.outcomes, found.missing)
         say_json({"gateway": where.authority, "space": found.space, **told, "left_behind": found.left})
@@ -130,11 +129,11 @@ def bench(
         raise typer.Exit(code)
 
 
-def _measure(place: Place, where: Where, wanted: _Wanted, found: _Found) -> int:
+def _measure(place: Place, where: GatewayAddress, wanted: _Wanted, found: _Found) -> int:
     try:
         with asyncio.Runner(loop_factory=fast_loop()) as runner:
             runner.run(_inside(where, secret(place.door), wanted, found))
-    except NotLetIn as denied:
+    except JoinRefused as denied:
         raise Failed(str(denied)) from denied
     except RateLimited as limited:
         found.missing.append(("the rest", str(limited)))
@@ -149,7 +148,7 @@ def _measure(place: Place, where: Where, wanted: _Wanted, found: _Found) -> int:
     return Exit.SAID_NO if is_short else Exit.DONE
 
 
-async def _inside(where: Where, token: str, wanted: _Wanted, found: _Found) -> None:
+async def _inside(where: GatewayAddress, token: str, wanted: _Wanted, found: _Found) -> None:
     """Do all of it in the space.
 
     Raises:
@@ -160,24 +159,24 @@ async def _inside(where: Where, token: str, wanted: _Wanted, found: _Found) -> N
     assert task is not None, "outside a task"
     with suppress(NotImplementedError):  # Windows
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    async with hosting(where, token, found.left) as host:
-        found.space = host.place.space or ""
+    async with inviting(where, token, found.left) as host:
+        found.space = host.address.space or ""
         planned = plan(host, wanted.workloads, wanted.receivers)
         if any(one.made is not None for one in planned) and not wanted.is_agreed:
-            await _agree(host, planned, wanted.effort)
+            await _agree(host, planned, wanted.plan)
         for one in planned:
-            await _one(host, one, wanted.effort, found)
+            await _one(host, one, wanted.plan, found)
 
 
-async def _one(host: Host, planned: Planned, effort: Effort, found: _Found) -> None:
+async def _one(host: Inviter, planned: Planned, plan: MeasurementPlan, found: _Found) -> None:
     if planned.made is None:
         found.missing.append((planned.name, f"{_LEFT_OUT}: {planned.why_not}"))
         return
-    rounds = effort.rounds * (len(planned.guests) if planned.name is Asked.CHECKS else 1)
+    rounds = plan.rounds * (len(planned.guests) if planned.name is Asked.CHECKS else 1)
     with steps(planned.name, rounds) as one_more:
         try:
             guests = [await host.invite(held) for held in planned.guests]
-            found.outcomes += await run(planned.made(guests), effort, one_more)
+            found.outcomes += await run(planned.made(guests), plan, one_more)
         except RateLimited:
             raise
         except LoadFailed as failed:
@@ -185,41 +184,41 @@ async def _one(host: Host, planned: Planned, effort: Effort, found: _Found) -> N
         found.left += await host.dismiss()
 
 
-async def _agree(host: Host, planned: Sequence[Planned], effort: Effort) -> None:
+async def _agree(host: Inviter, planned: Sequence[Planned], plan: MeasurementPlan) -> None:
     """Say what will be done to the space, and have somebody agree.
 
     Raises:
         Failed: nobody can be asked.
         SaidNo: they do not.
     """
-    note(_sentence(host, planned, effort))
+    note(_sentence(host, planned, plan))
     if not is_terminal():
         raise Failed("nobody can be asked here: give --yes, if that is what you want")
     if not (await ask("Go on? [y]es, [n]o: ")).lower().startswith(_YES):
         raise SaidNo("nothing was sent")
 
 
-def _sentence(host: Host, planned: Sequence[Planned], effort: Effort) -> str:
+def _sentence(host: Inviter, planned: Sequence[Planned], plan: MeasurementPlan) -> str:
     runs = [one for one in planned if one.made is not None]
-    each_s = effort.rounds * effort.round_s + effort.warm_up_s + _SETTING_UP_S
+    each_s = plan.rounds * plan.round_s + plan.warm_up_s + _SETTING_UP_S
     guests = max(len(one.guests) for one in runs)
-    others = [who for who in host.participants if who != host.seat.who]
+    others = [who for who in host.participants if who != host.credentials.who]
     shown = ", ".join(map(named, others[:_NAMES_MAX])) + (", …" if len(others) > _NAMES_MAX else "")
     there = f"{len(others)} others who are there ({shown})" if others else "nobody else now"
     inviting = (
         f"; at most {guests} at a time are invited (bench-1, bench-2, …) and removed again" if guests else ""
     )
     number = "as many envelopes as the gateway takes, thousands a second,"
-    if effort.rate is not None:
-        number = f"{effort.rate:g} envelopes a second"
+    if plan.rate is not None:
+        number = f"{plan.rate:g} envelopes a second"
     return (
         f"For about {len(runs) * each_s:.0f} s this sends {number}"
-        f" to space {visible(host.place.space or '')!r} as {named(host.seat.who)}: seen by {there},"
+        f" to space {visible(host.address.space or '')!r} as {named(host.credentials.who)}: seen by {there},"
         f" and kept in the space's journal{inviting}."
     )
 
 
-def _local(where: Where) -> int | None:
+def _local(where: GatewayAddress) -> int | None:
     """The process of the gateway, if it is one of ours on this machine."""
     from mew.gateway.config.server_sections import is_loopback
 

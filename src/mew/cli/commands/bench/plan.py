@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from mew.load.churn import Idle, Joins, Storm
-from mew.load.connections import Seat
-from mew.load.exchanges import Injection, Proposals, Streams
-from mew.load.invitations import Host
-from mew.load.workloads import Addressed, Checks, FanOut, Workload, capabilities
+from mew.load.churn import IdleLoad, JoinLoad, StormLoad
+from mew.load.connections import Credentials
+from mew.load.exchanges import InjectionLoad, ProposalLoad, StreamLoad
+from mew.load.invitations import Inviter
+from mew.load.workloads import AddressedLoad, CapabilityLoad, FanOutLoad, Workload, capabilities
 from mew.protocol.kinds import Kind
 
 __all__ = ["DEFAULT", "Asked", "Planned", "plan"]
@@ -43,89 +43,98 @@ class Planned:
 
     name: Asked
     guests: Sequence[Sequence[Any]] = ()
-    made: Callable[[Sequence[Seat]], Workload] | None = None
+    made: Callable[[Sequence[Credentials]], Workload] | None = None
     why_not: str = ""
 
 
-def plan(host: Host, asked: Sequence[Asked], receivers: int) -> list[Planned]:
+def plan(host: Inviter, asked: Sequence[Asked], receivers: int) -> list[Planned]:
     """Each of these, in order."""
     return [_PLANS[name](host, receivers) for name in Asked if name in asked]
 
 
-def _joins(host: Host, _receivers: int) -> Planned:
+def _joins(host: Inviter, _receivers: int) -> Planned:
     if host.may_invite():
-        return Planned(Asked.JOINS, [[]], lambda guests: Joins(place=host.place, newcomer=guests[0]))
-    return Planned(Asked.JOINS, made=lambda _: Joins(place=host.place, newcomer=host.seat))
+        return Planned(Asked.JOINS, [[]], lambda guests: JoinLoad(address=host.address, newcomer=guests[0]))
+    return Planned(Asked.JOINS, made=lambda _: JoinLoad(address=host.address, newcomer=host.credentials))
 
 
-def _storm(host: Host, _receivers: int) -> Planned:
-    return Planned(Asked.STORM, made=lambda _: Storm(place=host.place, seats=(host.seat,)))
+def _storm(host: Inviter, _receivers: int) -> Planned:
+    return Planned(Asked.STORM, made=lambda _: StormLoad(address=host.address, seats=(host.credentials,)))
 
 
-def _idle(host: Host, receivers: int) -> Planned:
+def _idle(host: Inviter, receivers: int) -> Planned:
     guests = _crowd(host, receivers)
     return Planned(
-        Asked.IDLE, guests, lambda those: Idle(place=host.place, seats=_spread(host, those, receivers))
+        Asked.IDLE,
+        guests,
+        lambda those: IdleLoad(address=host.address, seats=_spread(host, those, receivers)),
     )
 
 
-def _streams(host: Host, _receivers: int) -> Planned:
+def _streams(host: Inviter, _receivers: int) -> Planned:
     if not host.may(Kind.STREAM_REQUEST, Kind.STREAM_CLOSE):
         return Planned(Asked.STREAMS, why_not="you may open no stream (stream/request, stream/close)")
     if not host.may_invite():
         return Planned(Asked.STREAMS, why_not=_CANNOT_INVITE)
     return Planned(
-        Asked.STREAMS, [[]], lambda guests: Streams(place=host.place, writer=host.seat, readers=tuple(guests))
+        Asked.STREAMS,
+        [[]],
+        lambda guests: StreamLoad(address=host.address, writer=host.credentials, readers=tuple(guests)),
     )
 
 
-def _fan_out(host: Host, receivers: int) -> Planned:
+def _fan_out(host: Inviter, receivers: int) -> Planned:
     if not host.may(Kind.CHAT):
         return Planned(Asked.FAN_OUT, why_not="you may not chat")
     guests = _crowd(host, receivers)
     return Planned(
         Asked.FAN_OUT,
         guests,
-        lambda those: FanOut(
-            place=host.place, sender=host.seat, receivers=_spread(host, those, receivers - 1)
+        lambda those: FanOutLoad(
+            address=host.address, sender=host.credentials, receivers=_spread(host, those, receivers - 1)
         ),
     )
 
 
-def _addressed(host: Host, _receivers: int) -> Planned:
+def _addressed(host: Inviter, _receivers: int) -> Planned:
     if not host.may(Kind.CHAT):
         return Planned(Asked.ADDRESSED, why_not="you may not chat")
     guests: list[list[Any]] = [[]] if host.may_invite() else []
     return Planned(
         Asked.ADDRESSED,
         guests,
-        lambda those: Addressed(
-            place=host.place, pairs=((host.seat, those[0] if those else host.seat),), window=32
+        lambda those: AddressedLoad(
+            address=host.address,
+            pairs=((host.credentials, those[0] if those else host.credentials),),
+            window=32,
         ),
     )
 
 
-def _proposals(host: Host, _receivers: int) -> Planned:
+def _proposals(host: Inviter, _receivers: int) -> Planned:
     parts = (Kind.MCP_PROPOSAL, Kind.MCP_REQUEST, Kind.MCP_RESPONSE)
     if host.may_invite(*parts):
         return Planned(
             Asked.PROPOSALS,
             [[part] for part in parts],
-            lambda guests: Proposals(
-                place=host.place, proposer=guests[0], approver=guests[1], executor=guests[2]
+            lambda guests: ProposalLoad(
+                address=host.address, proposer=guests[0], approver=guests[1], executor=guests[2]
             ),
         )
     if host.may(*parts):
         return Planned(
             Asked.PROPOSALS,
-            made=lambda _: Proposals(
-                place=host.place, proposer=host.seat, approver=host.seat, executor=host.seat
+            made=lambda _: ProposalLoad(
+                address=host.address,
+                proposer=host.credentials,
+                approver=host.credentials,
+                executor=host.credentials,
             ),
         )
     return Planned(Asked.PROPOSALS, why_not=f"you may not do all of {', '.join(parts)}, nor invite who may")
 
 
-def _checks(host: Host, _receivers: int) -> Planned:
+def _checks(host: Inviter, _receivers: int) -> Planned:
     if not host.may_invite(Kind.GRANT, *capabilities(max(_PATTERNS))):
         return Planned(
             Asked.CHECKS, why_not=f"{_CANNOT_INVITE} with mcp/request; capability/grant is needed, too"
@@ -133,21 +142,22 @@ def _checks(host: Host, _receivers: int) -> Planned:
     return Planned(
         Asked.CHECKS,
         [capabilities(patterns) for patterns in _PATTERNS],
-        lambda guests: Checks(
-            place=host.place, callers=dict(zip(_PATTERNS, guests, strict=True)), asked=host.seat
+        lambda guests: CapabilityLoad(
+            address=host.address, callers=dict(zip(_PATTERNS, guests, strict=True)), asked=host.credentials
         ),
     )
 
 
-def _injection(host: Host, _receivers: int) -> Planned:
+def _injection(host: Inviter, _receivers: int) -> Planned:
     if not host.may(Kind.CHAT):
         return Planned(Asked.INJECTION, why_not="you may not chat")
     return Planned(
-        Asked.INJECTION, made=lambda _: Injection(place=host.place, sender=host.seat, witness=host.seat)
+        Asked.INJECTION,
+        made=lambda _: InjectionLoad(address=host.address, sender=host.credentials, witness=host.credentials),
     )
 
 
-_PLANS: Final[Mapping[Asked, Callable[[Host, int], Planned]]] = {
+_PLANS: Final[Mapping[Asked, Callable[[Inviter, int], Planned]]] = {
     Asked.JOINS: _joins,
     Asked.STORM: _storm,
     Asked.IDLE: _idle,
@@ -160,14 +170,14 @@ _PLANS: Final[Mapping[Asked, Callable[[Host, int], Planned]]] = {
 }
 
 
-def _crowd(host: Host, connections: int) -> list[list[Any]]:
+def _crowd(host: Inviter, connections: int) -> list[list[Any]]:
     """Whom to invite for so many connections: nobody where one's own are enough, or one may not."""
     if connections <= _CONNECTIONS_EACH or not host.may_invite():
         return []
     return [[] for _ in range(-(-connections // _CONNECTIONS_EACH))]
 
 
-def _spread(host: Host, guests: Sequence[Seat], connections: int) -> tuple[Seat, ...]:
+def _spread(host: Inviter, guests: Sequence[Credentials], connections: int) -> tuple[Credentials, ...]:
     """So many connections among the guests, or one's own."""
-    those = guests or (host.seat,)
+    those = guests or (host.credentials,)
     return tuple(those[number % len(those)] for number in range(connections))

@@ -8,7 +8,7 @@ from rich.table import Column
 from rich.text import Text
 
 from mew.cli.render.table import console, put, table
-from mew.load.measurement import Bottleneck, Measured, Outcome, Spread
+from mew.load.measurement import Bottleneck, LoadResult, MeasuredRound, Spread
 from mew.protocol.visible import visible
 
 __all__ = ["as_json", "show"]
@@ -29,7 +29,7 @@ _ONE_LINE: Final = 140
 """As wide as a terminal must be for medians and spreads beside each other."""
 
 
-def show(outcomes: Sequence[Outcome], missing: Sequence[tuple[str, str]]) -> None:
+def show(outcomes: Sequence[LoadResult], missing: Sequence[tuple[str, str]]) -> None:
     out = console()
     if outcomes:
         between = "\n" if out.width < _ONE_LINE else " "
@@ -52,15 +52,15 @@ def show(outcomes: Sequence[Outcome], missing: Sequence[tuple[str, str]]) -> Non
         put(out, Text(f"{name}: no figure: {visible(why, _SENTENCE_MAX)}", "yellow"))
 
 
-def as_json(outcomes: Sequence[Outcome], missing: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def as_json(outcomes: Sequence[LoadResult], missing: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {
         "workloads": [_told(outcome) for outcome in outcomes],
         "not_measured": [{"workload": name, "why": why} for name, why in missing],
     }
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
-    def spread(of: Callable[[Measured], float | None]) -> Spread | None:
+def _told(outcome: LoadResult) -> dict[str, Any]:
+    def spread(of: Callable[[MeasuredRound], float | None]) -> Spread | None:
         return Spread.of(map(of, outcome.rounds))
 
     return {
@@ -83,8 +83,8 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _row(outcome: Outcome, between: str) -> list[str]:
-    def written(of: Callable[[Measured], float | None], unit: str = "", least: str = "") -> str:
+def _row(outcome: LoadResult, between: str) -> list[str]:
+    def written(of: Callable[[MeasuredRound], float | None], unit: str = "", least: str = "") -> str:
         found = Spread.of(map(of, outcome.rounds))
         if found is None:
             return ""
@@ -110,7 +110,7 @@ def _row(outcome: Outcome, between: str) -> list[str]:
     ]
 
 
-def _limited(outcome: Outcome) -> str:
+def _limited(outcome: LoadResult) -> str:
     if outcome.workload in _TIMED:
         return ""
     who = _bottleneck(outcome)
@@ -121,13 +121,13 @@ def _limited(outcome: Outcome) -> str:
     return f"; limited by {_WHO[who]}{busy}{more}"
 
 
-def _bottleneck(outcome: Outcome) -> Bottleneck:
+def _bottleneck(outcome: LoadResult) -> Bottleneck:
     """The load, if it was so in any round; else what most rounds say."""
     found = [one.bottleneck for one in outcome.rounds]
     return Bottleneck.LOAD if outcome.is_lower_bound else max(found, key=found.count)
 
 
-def _bytes_each(one: Measured) -> float | None:
+def _bytes_each(one: MeasuredRound) -> float | None:
     return None if one.server_grew_bytes is None else one.server_grew_bytes / one.count
 
 

@@ -12,13 +12,13 @@ import yaml
 from mew.gateway.config.loader import load_config
 from mew.gateway.server import Gateway
 from mew.gateway.websocket.frames import FrameReader, Message, Opcode, close_frame, text_frame
-from mew.load.connections import Place, Seat
-from mew.load.measurement import Effort
+from mew.load.connections import Credentials, GatewayAddress
+from mew.load.measurement import MeasurementPlan
 from mew.load.workloads import capabilities
 
-__all__ = ["BRIEF", "Delivers", "asked_of", "roster", "seat", "serving", "wrong_gateway"]
+__all__ = ["BRIEF", "Delivers", "asked_of", "credentials", "roster", "serving", "wrong_gateway"]
 
-BRIEF = Effort(rounds=2, round_s=0.02, warm_up_s=0.01, patience_s=5.0)
+BRIEF = MeasurementPlan(rounds=2, round_s=0.02, warm_up_s=0.01, timeout_s=5.0)
 
 PARTICIPANTS: dict[str, list[Any]] = {
     "ann": ["*"],
@@ -43,19 +43,19 @@ def messages(reader: FrameReader, data: bytes) -> Iterator[Message]:
             yield message
 
 
-def seat(who: str) -> Seat:
-    return Seat(who, f"t-{who}")
+def credentials(who: str) -> Credentials:
+    return Credentials(who, f"t-{who}")
 
 
-async def roster(place: Place) -> dict[str, dict[str, Any]]:
+async def roster(address: GatewayAddress) -> dict[str, dict[str, Any]]:
     """Who belongs to the space, by what the gateway tells ann."""
-    answer = await asked_of(place, "participants")
+    answer = await asked_of(address, "participants")
     return {one["id"]: one for one in answer["participants"]}
 
 
-async def asked_of(place: Place, what: str) -> Any:
+async def asked_of(address: GatewayAddress, what: str) -> Any:
     headers = {"Authorization": "Bearer t-ann"}
-    url = f"http://{place.authority}/spaces/{place.space}/{what}"
+    url = f"http://{address.authority}/spaces/{address.space}/{what}"
     async with aiohttp.ClientSession(headers=headers) as session, session.get(url) as answer:
         return await answer.json()
 
@@ -121,14 +121,14 @@ class _Member(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def wrong_gateway(delivers: Delivers) -> AsyncIterator[Place]:
+async def wrong_gateway(delivers: Delivers) -> AsyncIterator[GatewayAddress]:
     """One that delivers as often as this says."""
     members: list[_Member] = []
     count = [0]
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Member(members, delivers, count), "127.0.0.1", 0)
     try:
-        yield Place("127.0.0.1", server.sockets[0].getsockname()[1], "all")
+        yield GatewayAddress("127.0.0.1", server.sockets[0].getsockname()[1], "all")
     finally:
         server.close()
         for member in tuple(members):
