@@ -16,7 +16,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # These measure, and want the machine to themselves.
 MEASURES := tests/page/test_page_speed.py
 
-.PHONY: run test check quick tests-ready web lint format schemas stub bench constraints clean
+.PHONY: run test check quick tests-ready web lint format schemas bench constraints clean
 
 # What is tested is compiled once, not by each of the hundreds of processes that tests start.
 test quick: export PYTHONDONTWRITEBYTECODE :=
@@ -54,9 +54,6 @@ lint: $(READY) web
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-
-stub: $(READY)
-	$(BIN)/python scripts/sync_stub.py
 
 schemas: $(READY)
 	$(BIN)/python scripts/schemas.py

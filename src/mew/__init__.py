@@ -19,7 +19,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mew.client.blocking.sync import Cancelled, connect_sync
     from mew.client.client import Client, connect
     from mew.client.connection.websocket import Via
     from mew.client.errors import (
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     )
     from mew.client.proposals.review import Review
     from mew.client.streams.files import safe_name
+    from mew.client.sync import Cancelled, connect_sync
     from mew.proposals.catalogue import Tool
     from mew.protocol.envelope import Envelope
     from mew.protocol.errors import InvalidCapability
@@ -109,7 +109,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "mew.client.blocking.sync": ("Cancelled", "connect_sync"),
+    "mew.client.sync": ("Cancelled", "connect_sync"),
     "mew.client.client": ("Client", "connect"),
     "mew.client.errors": (
         "Absent",

@@ -1,1 +1,0 @@
-"""The synchronous face, which is no second implementation: `sync`, over `proxy`, `portal` and `job`."""
