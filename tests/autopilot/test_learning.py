@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.autopilot.benchmark import calibration
+from mew.autopilot.bench.benchmark import calibration
+from mew.autopilot.bench.simulation import simulate
 from mew.autopilot.evidence import BIRTHS_MAX, alpha_of_birth, bound_in_words, e_value, upper_bound
-from mew.autopilot.learner import Case, Learner
+from mew.autopilot.learner import Learner
 from mew.autopilot.policy import Policy, Verdict
+from mew.autopilot.precedents import Case
 from mew.autopilot.rule import Group, Pattern, RuleState, sentence
 from mew.autopilot.settings import (
     AutopilotSettings,
@@ -22,7 +24,6 @@ from mew.autopilot.settings import (
     WrittenRule,
     read_settings,
 )
-from mew.autopilot.simulation import simulate
 from mew.autopilot.view import view
 from mew.protocol.json import encode_json
 

@@ -4,9 +4,12 @@
 - `view`          PURE. JSON arguments as discrete heads and ordered softs
 - `rule`          PURE. A pattern over views: what it matches, why not, and how it reads
 - `evidence`      PURE. The e-value of a rule and its bound in words
-- `learner`       PURE. Groups, candidates and their states: decisions in, rules out
+- `precedents`    PURE. Past decisions of one group of calls, and the guard
+- `hull`          PURE. Patterns that past approvals suggest
+- `learner`       PURE. Rules that grow with approvals, and their states: decisions in, rules out
 - `policy`        PURE. What to do about one proposal
+- `summary`       PURE. What was decided alone, audited and objected to, by day
 - `state`         PURE. The same from the envelopes of a space
-- `simulation`    PURE. Hidden policies to measure it with;  `benchmark`  the table of `mew autopilot bench`
+- `bench`         hidden policies to measure it with, and the table of `mew autopilot bench`
 - `participant`   `mew autopilot`: the shell
 """

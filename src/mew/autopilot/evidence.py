@@ -7,7 +7,15 @@ starts at 1, so the probability that it ever reaches 1/alpha is at most alpha (V
 from math import exp, log, log1p
 from typing import Final
 
-__all__ = ["ADVERSARY", "BIRTHS_MAX", "alpha_of_birth", "bound_in_words", "e_value", "upper_bound"]
+__all__ = [
+    "ADVERSARY",
+    "BIRTHS_MAX",
+    "alpha_of_birth",
+    "approvals_needed",
+    "bound_in_words",
+    "e_value",
+    "upper_bound",
+]
 
 ADVERSARY: Final = (
     "The bound speaks of proposals as they come. It does not cover a proposer who chooses calls to deceive the rule; "
@@ -16,6 +24,7 @@ ADVERSARY: Final = (
 _GRID: Final = ((0.0, 0.5), (0.125, 0.2), (0.25, 0.2), (0.5, 0.1))  # share of the risk level, weight
 BIRTHS_MAX: Final = 100
 _EARLY: Final = 0.8
+_NEEDED_MAX: Final = 1000
 
 
 def e_value(decisions: int, rejections: int, risk: float) -> float:
@@ -41,6 +50,20 @@ def alpha_of_birth(number: int, delta: float) -> float:
     if number > BIRTHS_MAX:
         return 0.0
     return delta * ((1 - _EARLY) / BIRTHS_MAX + _EARLY / (number * (number + 1)))
+
+
+def approvals_needed(decisions: int, rejections: int, risk: float, alpha: float) -> int:
+    """How many more approvals without a rejection would bring the e-value to 1/alpha; 1,000 at most."""
+    if alpha <= 0 or risk <= 0:
+        return _NEEDED_MAX
+    low, high = 0, _NEEDED_MAX
+    while low < high:
+        middle = (low + high) // 2
+        if e_value(decisions + middle, rejections, risk) >= 1 / alpha:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def upper_bound(decisions: int, rejections: int, confidence: float = 0.95) -> float:

@@ -59,7 +59,7 @@ class AutopilotParticipant:
         self._proposed: dict[str, Envelope] = {}
         self._complete = True
         self._sent: set[str] = set()
-        self._told: dict[str, tuple[RuleState, Author, int]] = {}
+        self._told: dict[str, tuple[RuleState, Author, int, int]] = {}
         self._summarised: dict[str, Any] = {}
         self._summary_at: float | None = None
 
@@ -154,7 +154,11 @@ class AutopilotParticipant:
         if record is not None:
             self._decide(record)
         if envelope.kind == RATIFY:
-            self._check_ratification(envelope)
+            refused = self._refuse_ratification(envelope)
+            for rule in self.state.transitions():
+                if rule.id != refused:
+                    self._told.pop(rule.id, None)  # an order is answered, also if it changed nothing
+                    self._tell(rule, rule.state)
         self._announce()
         self._summarise()
 
@@ -229,11 +233,11 @@ class AutopilotParticipant:
         except MewError as error:
             _log.warning("proposal %s was not fulfilled: %s", record.id, error)
 
-    def _check_ratification(self, envelope: Envelope) -> None:
-        """Refuse a ratification by somebody who could not approve such a call themselves."""
+    def _refuse_ratification(self, envelope: Envelope) -> str | None:
+        """Refuse a ratification by somebody who could not approve such a call themselves; return the rule's id."""
         found = self.state.ratification(envelope)
         if found is None:
-            return
+            return None
         rule, record = found
         if record is None:
             alike = (one for one in self.state.book if self.state.case(one).group == rule.group)
@@ -247,8 +251,10 @@ class AutopilotParticipant:
                 "author": Author.LEARNED.value,
                 "refused": refused,
             }
-            self._told[rule.id] = (RuleState.SUGGESTED, Author.LEARNED, rule.suggestions)
+            self._told[rule.id] = (RuleState.SUGGESTED, Author.LEARNED, rule.suggestions, rule.revision)
             self._spawn(RULE, said, correlation_id=[envelope.id])
+            return rule.id
+        return None
 
     def _announce(self) -> None:
         if self._stands_down is not None:
@@ -259,7 +265,7 @@ class AutopilotParticipant:
             self._tell(rule, ended)
 
     def _tell(self, rule: Rule, state: RuleState) -> None:
-        said = (state, rule.author, rule.suggestions)
+        said = (state, rule.author, rule.suggestions, rule.revision)
         if self._told.get(rule.id) != said:
             self._told[rule.id] = said
             self._spawn(RULE, {**rule.as_dict(), "state": state.value})

@@ -11,13 +11,17 @@ from msgspec import Struct
 from mew.protocol.capability import Capability
 
 from .evidence import bound_in_words
-from .learner import Case, Learner
+from .learner import Learner
+from .precedents import Case
 from .rule import Author, Rule, Rung, sentence
 from .settings import AutopilotSettings, Mode, WrittenRule, never_capability
 
 __all__ = ["Decision", "Policy", "Verdict"]
 
 _STALE_AFTER: Final = 250
+_ALERT_FACTOR: Final = 6.0
+_FRESH_FACTOR: Final = 0.5
+_OVERDUE_FACTOR: Final = 4.0
 _RAMP: Final = ((1, 0.1), (3, 0.5))  # confirmations while active, share decided alone until then
 
 
@@ -104,6 +108,8 @@ class Policy:
             )
         if self._is_spent(rule.id, uses_last_hour):
             return Decision(Verdict.ASK, f"rule {rule.id} has used its budget of this hour", rule.id)
+        if rule.author is Author.LEARNED and (novel := self._learner.novelty(case)) is not None:
+            return Decision(Verdict.ASK, f"{novel.why} (rule {rule.id})", rule.id, novel.field or None)
         bound = bound_in_words(rule.decisions, rule.rejections)
         why = self._why_audit(case, rule)
         if why is not None:
@@ -121,9 +127,16 @@ class Policy:
                     break
         if is_careful and self._learner.is_stale(case, _STALE_AFTER):
             return f"rule {rule.id} covers this, but no person decided about calls like this lately"
-        if self._draw("audit", case.id) < self._settings.audit:
+        if self._draw("audit", case.id) < self._audit_share(case):
             return f"rule {rule.id} covers this; asked all the same to check the rule"
         return None
+
+    def _audit_share(self, case: Case) -> float:
+        """How likely this call is audited: more after many automatic decisions about calls like it, or on alert."""
+        share = self._settings.audit
+        if self._learner.is_alert(case):
+            return min(0.5, share * _ALERT_FACTOR)
+        return share * min(_OVERDUE_FACTOR, _FRESH_FACTOR + share * self._learner.since_review(case))
 
     def _ask(self, case: Case, guarded: str | None) -> Decision:
         offered = tuple(rule.id for rule in self._learner.suggestions(case))

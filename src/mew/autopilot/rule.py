@@ -64,6 +64,15 @@ class Group(Struct, frozen=True):
     operand: str
     fingerprint: str = ""
 
+    def is_same_tool(self, other: "Group") -> bool:
+        """Whether the two differ in nothing but what the tool was at that time."""
+        return (self.proposer, self.target, self.method, self.operand) == (
+            other.proposer,
+            other.target,
+            other.method,
+            other.operand,
+        )
+
     @property
     def call(self) -> str:
         """The tool, or the method, and whose it is."""
@@ -164,6 +173,8 @@ class Rule(Struct, kw_only=True):
     samples: tuple[str, ...] = ()
     resets: int = 0
     suggestions: int = 0
+    suggest_from: int = 0
+    revision: int = 1
     history: RuleHistory = msgspec.field(default_factory=RuleHistory)
 
     def enter(self, state: RuleState, at: datetime) -> None:
@@ -194,6 +205,7 @@ class Rule(Struct, kw_only=True):
                 "distinct": len(self.distinct),
             },
             "suggestions": self.suggestions,
+            "revision": self.revision,
             "risk": self.risk,
             "bound": bound_in_words(self.decisions, self.rejections),
             "limits": ADVERSARY,

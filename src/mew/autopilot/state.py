@@ -22,8 +22,9 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind
 
-from .learner import Case, Learner
+from .learner import Learner
 from .policy import Decision, Policy, Verdict
+from .precedents import Case
 from .rule import Author, Group, Pattern, Rule, RuleState
 from .settings import AutopilotSettings, Mode, RiskClass
 from .summary import Figures
@@ -63,6 +64,7 @@ class _Order(Struct, frozen=True):
     rule: str | None = None
     proposal: str | None = None
     scope: Pattern | None = None
+    revision: int | None = None
     until: _Moment | None = None
     uses: Annotated[int, Meta(ge=1)] | None = None
     pause: bool = False
@@ -73,6 +75,7 @@ class _Announced(Struct, frozen=True):
     state: RuleState
     author: Author = Author.LEARNED
     suggestions: int = 0
+    revision: int = 1
     refused: str | None = None
 
 
@@ -100,7 +103,7 @@ class AutopilotState:
         self.learner = Learner(settings)
         self.decided: dict[str, _DecisionSeen] = {}
         """The autopilot's decisions by proposal, as seen in the log."""
-        self.announced: dict[str, tuple[RuleState, Author, int]] = {}
+        self.announced: dict[str, tuple[RuleState, Author, int, int]] = {}
         """What the autopilot last said of each rule, as seen in the log."""
         self.others: dict[str, None] = {}
         """Other autopilots that were seen in this space."""
@@ -336,7 +339,7 @@ class AutopilotState:
             elif said.state in (RuleState.EXPIRED, RuleState.ASLEEP):
                 self.learner.set_state(rule.id, said.state, at)
             self.figures.on(at).demoted += said.state is RuleState.DEMOTED
-            self.announced[rule.id] = (said.state, said.author, said.suggestions)
+            self.announced[rule.id] = (said.state, said.author, said.suggestions, said.revision)
 
     def _set_mode(self, envelope: Envelope) -> None:
         """Turn the dial, if a reviewer does it and it is not configured to be off."""
@@ -350,6 +353,10 @@ class AutopilotState:
             return
         known = self.learner.rule(self._rule_named(order, envelope) or "")
         record = self.book.get(order.proposal or "")
+        if known is not None and order.revision not in (None, known.revision):
+            self.announced.pop(known.id, None)  # told again, as it is now
+            self._note([known])
+            return
         if known is not None:
             group, risk_class, pattern = known.group, RiskClass.WRITE, known.pattern
         elif record is not None:

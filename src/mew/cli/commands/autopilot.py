@@ -81,8 +81,8 @@ def bench(
 
     Example: mew autopilot bench --seeds 10
     """
-    from mew.autopilot.benchmark import compare, decision_costs_us
-    from mew.autopilot.simulation import FAMILIES
+    from mew.autopilot.bench.benchmark import compare, decision_costs_us
+    from mew.autopilot.bench.simulation import FAMILIES
     from mew.protocol.json import encode_json
 
     rows = compare(list(FAMILIES)[:2], seeds, risk=risk, count=count, drift=drift)

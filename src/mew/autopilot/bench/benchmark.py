@@ -8,10 +8,12 @@ from random import Random
 from time import perf_counter
 from typing import Final, Protocol
 
-from .learner import Case, Learner
-from .policy import Policy, Verdict
-from .rule import Group, Pattern, RuleState
-from .settings import AutopilotSettings, Mode, RiskClass
+from mew.autopilot.learner import Learner
+from mew.autopilot.policy import Policy, Verdict
+from mew.autopilot.precedents import Case
+from mew.autopilot.rule import Group, Pattern, RuleState
+from mew.autopilot.settings import AutopilotSettings, Mode, RiskClass
+
 from .simulation import simulate
 
 __all__ = ["Outcome", "calibration", "compare", "decision_costs_us", "run"]

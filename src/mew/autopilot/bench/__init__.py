@@ -1,0 +1,1 @@
+"""Measures the autopilot against simulated reviewers with hidden policies: `mew autopilot bench`."""
