@@ -58,7 +58,7 @@ async def test_the_dialogs_about_a_proposal_are_for_everyone(place: Workplace) -
     await expect(page.locator(".undo-line")).to_be_visible()
     await assert_for_everyone(page, "undo")
     await proposal
-    await expect(page.locator(".card")).to_contain_text("done")
+    await expect(page.locator(".card")).to_contain_text("fulfilled")
     await assert_for_everyone(page, "decided")
     await page.keyboard.press("e")  # nothing is left to edit
     await page.keyboard.press("u")

@@ -67,7 +67,7 @@ async def test_everyone_can_use_it_and_nobody_else_is_told(
             assert await faults(page) == [], name
             await page.keyboard.press("Escape")
             await expect(page.locator("dialog")).to_have_count(0)
-        await page.locator(".row", has_text="done").get_by_role("button", name="chain").click()
+        await page.locator(".row", has_text="fulfilled").get_by_role("button", name="chain").click()
         await picture(page, folder, "page-chain")
         assert await faults(page) == []
         await page.keyboard.press("Escape")

@@ -146,7 +146,7 @@ async def test_what_another_decides_changes_in_place_and_cannot_be_decided_twice
             await review.approve()
             break
         card = place.page.locator(f".card[data-proposal='{proposal.id}']")
-        await expect(card).to_contain_text("Approved by bob and done.")
+        await expect(card).to_contain_text("Approved by bob and fulfilled.")
         await expect(card.locator("button.approve")).to_have_count(0)
         await expect(place.page.locator(".notice")).to_contain_text("Someone else decided it in the meantime")
         outcome = await proposal

@@ -49,9 +49,10 @@ def is_clean(known: Precedents, pattern: Pattern) -> bool:
 
 
 def close_pattern(case: Case, depth: int) -> Pattern:
-    """Calls with the same heads and softs as this one, seen at a depth."""
+    """Calls with the same heads and softs as this one, seen at a depth; shorter texts fit too."""
     own = case.view(depth)
-    return Pattern(depth=depth, heads=dict(own.heads), softs=_ranges([], own))
+    softs = {key: (0.0 if key.endswith("#size") else number, number) for key, number in own.softs.items()}
+    return Pattern(depth=depth, heads=dict(own.heads), softs=softs)
 
 
 def wide_pattern(case: Case) -> Pattern:

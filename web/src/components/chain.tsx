@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 
 import { type Answer, type Fulfilment, type NamingRequest, type Proposal, toolOf } from "../space/proposals";
 import { lasting, visible } from "../text";
+import { AskedBecause, Automatic } from "./autopilot/decision";
 import { useDesk, useLive } from "./desk";
 import { DialogBox } from "./dialog";
 import { ProposalId } from "./proposal_id";
@@ -41,6 +42,7 @@ function Chain({ proposal }: { proposal: Proposal }) {
           </p>
           {proposal.why !== null && <Claim proposal={proposal} why={proposal.why} />}
           <Params proposal={proposal} />
+          <AskedBecause proposal={proposal} />
         </Step>
         {proposal.rejections.map((rejection) => (
           <Step
@@ -86,7 +88,7 @@ function Chain({ proposal }: { proposal: Proposal }) {
 }
 
 function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: Fulfilment }) {
-  useLive();
+  const desk = useLive();
   return (
     <>
       <Step
@@ -101,6 +103,11 @@ function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: F
           {fulfilment.via !== null && <span class="dim"> via {visible(fulfilment.via, 64)}</span>}
           {fulfilment.late && ", after the proposal was closed"}
         </p>
+        {desk.automatic(proposal)?.fulfilment.id === fulfilment.id && (
+          <p>
+            <Automatic proposal={proposal} />
+          </p>
+        )}
         {fulfilment.edited ? <Changes changes={fulfilment.changes} /> : <p class="dim">Exactly as proposed.</p>}
       </Step>
       {fulfilment.answer === null ? (

@@ -14,8 +14,8 @@ import { Disclosure } from "./disclosure";
 import { cardLine } from "./summaries";
 
 export type Decision =
-  /** `params` where they were changed; `to` where the proposal left open who is to do it. */
-  | { is: "approve"; params?: JsonObject; to?: string[] }
+  /** `params` where they were changed; `to` where the proposal left open who is to do it; `rule`: what `autopilot/ratify` says. */
+  | { is: "approve"; params?: JsonObject; to?: string[]; rule?: JsonObject }
   | { is: "reject"; reason: string; message: string }
   /** To a question; `content` where it is a form that was filled in. */
   | { is: "answer"; action: AnswerAction; content: JsonObject | null };
@@ -118,13 +118,13 @@ export class Decisions {
   }
 
   /** Approve, as they are, those that were wholly shown and of which it is known who is to do them. */
-  approve(ids: string[]): void {
+  approve(ids: string[], rule?: JsonObject): void {
     const { space } = this.#desk;
     const known = ids.map((id) => space.proposals.get(id)).filter((proposal) => proposal !== undefined);
     const able = known.filter((proposal) => this.targets(proposal).length > 0 && space.mayApprove(proposal));
     const unshown = able.filter((proposal) => !this.isShown(proposal));
     const ready = able.filter((proposal) => !unshown.includes(proposal));
-    this.decide(ready.map(({ id }) => id), { is: "approve" });
+    this.decide(ready.map(({ id }) => id), { is: "approve", ...(rule === undefined ? {} : { rule }) });
     if (able.length < ids.length) {
       const left = ids.length === 1 ? "" : ` Not approved: ${ids.length - able.length} of ${ids.length}.`;
       this.#desk.tell(`Choose a participant to send it to first, or reject it: you may not approve it as it is.${left}`);
@@ -324,7 +324,9 @@ export class Decisions {
     if (Object.keys(params).length > 0) payload.params = params;
     const context = proposal.context === null ? {} : { context: proposal.context };
     const request = { kind: "mcp/request", to, correlation_id: [proposal.id], ...context, payload };
-    return this.#desk.send(request, when);
+    const sent = await this.#desk.send(request, when);
+    if (sent !== null && decision.rule !== undefined) void this.#desk.order("autopilot/ratify", decision.rule, [proposal.id]);
+    return sent;
   }
 
   #reject(proposal: Proposal, decision: Decision & { is: "reject" }, when: () => When): Promise<Envelope | null> {

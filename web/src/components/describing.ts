@@ -26,6 +26,7 @@ function describeDecision(pending: Pending, desk: Desk): string {
   const first = desk.space.proposals.get(pending.ids[0] ?? "");
   const what = pending.ids.length > 1 || first === undefined ? `${pending.ids.length} proposals` : visible(toolOf(first) ?? first.method, 80);
   if (pending.decision.is === "reject") return `Rejecting ${what}`;
+  if (pending.decision.rule !== undefined) return `Approving ${what} and adding a rule`;
   return pending.decision.params === undefined ? `Approving ${what}` : `Approving ${what} with your changes`;
 }
 

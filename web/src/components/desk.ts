@@ -5,12 +5,14 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 
 import type { SignedIn } from "../signin";
+import type { Automatic } from "../space/autopilot";
 import { objectIn, textIn } from "../space/fields";
 import { type Proposal, toolOf } from "../space/proposals";
 import { isQuestion } from "../space/questions";
 import { type Item, Space, momentOf, saysToolsChanged } from "../space/space";
 import { mayDo } from "../space/fitting";
 import type { Entries } from "../form";
+import { type JsonObject, own } from "../json";
 import {
   type Connection,
   type Draft,
@@ -36,7 +38,7 @@ import { Notifications } from "./notifications";
 import { Pace } from "./pace";
 import { Settings } from "./settings";
 
-export type Pane = "waiting" | "stream" | "people" | "timeline";
+export type Pane = "waiting" | "stream" | "timeline" | "autopilot" | "people";
 
 export type Dialog =
   | { is: "keys" }
@@ -45,6 +47,8 @@ export type Dialog =
   | { is: "edit"; proposal: string; to: string[] }
   | { is: "reject"; proposals: string[] }
   | { is: "clear"; proposals: string[] }
+  | { is: "ladder"; proposal: string }
+  | { is: "accept"; rule: string }
   | { is: "control"; participant: string; kind: string }
   | { is: "grant"; participant: string }
   | { is: "revoke"; participant: string; grant: string | null }
@@ -69,6 +73,14 @@ const PROPOSALS = 200;
 const PROPOSALS_PAGES_MAX = 20;
 const QUESTIONS_AMONG = 300;
 const QUESTIONS_MAX = 20;
+const RULES = 300;
+const DECISIONS = 500;
+const NEW_RULE = "";
+const RULE_NOTICES: Record<string, string> = {
+  active: "The rule is in force. Find it again, and revoke it, under Autopilot.",
+  asleep: "The rule is paused: you are asked again about such calls.",
+  revoked: "The rule is revoked: you are asked again about such calls.",
+};
 const NOTICES_MAX = 4;
 const NOTICE_MS = 8_000;
 const REFRESH_MS = 400;
@@ -87,6 +99,8 @@ export class Desk {
   readonly loaded = signal(false);
   readonly pane = signal<Pane>("waiting");
   readonly dialog = signal<Dialog | null>(null);
+  /** The rule to be shown in the list of rules. */
+  readonly rule = signal<string | null>(null);
   readonly notices = signal<Notice[]>([]);
   readonly filter = signal<Filter>(NO_FILTER);
   /** What somebody is about to say: it stays while something else is looked at. */
@@ -133,6 +147,8 @@ export class Desk {
   #beating: number | undefined;
   #beatAt = 0;
   #asked = new Set<string>();
+  /** Rules that I gave orders about, until the autopilot answers. */
+  #orders = new Set<string>();
   #relisting = new Map<string, number>();
   #clock: number;
   #onRefused: (problem: Problem) => void;
@@ -181,7 +197,9 @@ export class Desk {
       this.pulse.value += 1;
     });
     this.#lookUpTools();
-    if (page?.next != null) void this.#recallQuestions();
+    if (page?.next === null) return;
+    void this.#recallQuestions();
+    void this.#recallAutopilot();
   }
 
   stop(): void {
@@ -207,6 +225,12 @@ export class Desk {
     }
   }
 
+  /** Give the autopilot an order; what became of it is told once it answers. */
+  async order(kind: string, payload: JsonObject, about: string[] = []): Promise<void> {
+    const sent = await this.send({ kind, ...(about.length === 0 ? {} : { correlation_id: about }), payload });
+    if (sent !== null) this.#orders.add(textIn(payload.rule) ?? NEW_RULE);
+  }
+
   may(draft: Draft): boolean {
     return mayDo(this.space.participants.mine, draft);
   }
@@ -219,6 +243,11 @@ export class Desk {
 
   dismiss(key: number): void {
     this.notices.value = this.notices.value.filter((notice) => notice.key !== key);
+  }
+
+  /** How the autopilot decided a proposal alone, as far as the page knows; null if it did not. */
+  automatic(proposal: Proposal): Automatic | null {
+    return this.past.value?.autopilot.automatic(proposal) ?? this.space.autopilot.automatic(proposal);
   }
 
   /** Something changed: show it with one of the next frames. */
@@ -247,6 +276,7 @@ export class Desk {
     else if (envelope.kind === "system/presence") this.#relistSoon(textIn(objectIn(envelope.payload?.participant).id) ?? "");
     if (/^(capability|space)\//.test(envelope.kind)) this.#refreshSoon();
     if (envelope.kind === "space/invite-ack" && envelope.from === GATEWAY) this.invited.value = envelope;
+    if (envelope.kind === "autopilot/rule") this.#tellOfRule(envelope);
     if (envelope.kind === "mcp/proposal") this.#notify(envelope.id);
     else if (isQuestion(envelope)) this.#notifyOfQuestion(envelope.id);
     this.touch();
@@ -276,6 +306,7 @@ export class Desk {
     void this.#refresh();
     void this.#recallQuestions();
     void this.#recallProposals();
+    void this.#recallAutopilot();
   }
 
   /** Those that are open and not known here; and, of those known as open, what became of them in the meantime. */
@@ -308,6 +339,17 @@ export class Desk {
       this.space.apply({ is: "questions", envelopes: [question, ...after], at: Date.now() });
     }
     if (unsure.length > 0) this.touch();
+  }
+
+  /** The rules, the last summary, and the latest decisions of the autopilot from before what is shown. */
+  async #recallAutopilot(): Promise<void> {
+    const wanted = [["autopilot/rule", RULES], ["autopilot/summary", 1], ["autopilot/decision", DECISIONS]] as const;
+    for (const [kind, limit] of wanted) {
+      const page = await history(this.who, { kind, order: "desc", limit }).catch(() => null);
+      if (this.#ended || page === null) return;
+      this.space.apply({ is: "autopilot", envelopes: page.envelopes, at: Date.now() });
+    }
+    this.touch();
   }
 
   /** A proposal says little without what its tool is; who is to carry it out is asked once. */
@@ -346,6 +388,16 @@ export class Desk {
       this.#lookUpTools();
     }, RELIST_MS);
     this.#relisting.set(participant, timer);
+  }
+
+  /** What became of an order of mine; a rule chosen when approving has no id until now. */
+  #tellOfRule({ payload = {} }: Envelope): void {
+    const rule = this.space.autopilot.rule(textIn(payload.rule) ?? "");
+    if (rule === undefined) return;
+    const isMine = this.#orders.delete(rule.id) || (rule.ratifiedBy === this.who.participant && this.#orders.delete(NEW_RULE));
+    if (!isMine) return;
+    if (rule.refused !== null) this.tell(`The rule was not put into force: ${rule.refused}.`, "bad");
+    else this.tell(own(RULE_NOTICES, rule.state) ?? `The rule is now ${rule.state}.`, "good");
   }
 
   #notifyOfQuestion(id: string): void {

@@ -7,6 +7,7 @@ const WAYS_IN: Record<Pane, string[]> = {
   waiting: [".card.selected .card-title", ".card-title", ".cards"],
   stream: [".rows"],
   timeline: [".bar[tabindex='0']", ".timeline select"],
+  autopilot: [".rule summary", ".autopilot-inside"],
   people: [".people summary"],
 };
 

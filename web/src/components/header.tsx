@@ -3,12 +3,13 @@
 import { StaySignedIn } from "../stay";
 import type { State } from "../wire";
 import { count, visible } from "../text";
-import { type Pane, useDesk } from "./desk";
+import { type Pane, useDesk, useLive } from "./desk";
 
 const PANES: [pane: Pane, words: string][] = [
   ["waiting", "Waiting"],
   ["stream", "Stream"],
   ["timeline", "Timeline"],
+  ["autopilot", "Autopilot"],
   ["people", "Participants"],
 ];
 
@@ -32,6 +33,7 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
             onClick={() => (desk.pane.value = pane)}
           >
             {words}
+            {pane === "autopilot" && <Suggested />}
             {pane === "waiting" && desk.waiting.value.length > 0 && <span class="count some">{count(desk.waiting.value.length)}</span>}
           </button>
         ))}
@@ -58,6 +60,15 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
         </button>
       </div>
     </header>
+  );
+}
+
+function Suggested() {
+  const suggested = useLive().space.autopilot.rules.filter(({ state }) => state === "suggested").length;
+  return suggested === 0 ? null : (
+    <span class="count some" title="suggested rules">
+      {count(suggested)}
+    </span>
   );
 }
 

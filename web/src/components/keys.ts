@@ -3,6 +3,7 @@
 import type { Envelope } from "../envelope";
 import { toolOf } from "../space/proposals";
 import { focusField } from "./answers";
+import { mayRatify } from "./autopilot/decision";
 import type { Desk, Pane } from "./desk";
 import { rowPasses } from "./filter";
 import { focusOn, focusPane } from "./focusing";
@@ -31,6 +32,7 @@ export const KEYS: Key[] = [
   { keys: ["j", "ArrowDown"], shown: "j  ↓", words: "next item in the waiting list", act: (desk) => move(desk, 1) },
   { keys: ["k", "ArrowUp"], shown: "k  ↑", words: "previous item in the waiting list", act: (desk) => move(desk, -1) },
   { keys: ["a"], shown: "a", words: "approve the proposal or all selected ones; accept a question", act: approve },
+  { keys: ["A"], shown: "A", words: "approve and choose a rule, so that such calls are not asked about again", act: approveAlways },
   { keys: ["e"], shown: "e", words: "edit and approve; fill in the answer to a question", act: edit },
   { keys: ["r"], shown: "r", words: "reject the proposal or all selected ones; decline a question", act: reject },
   { keys: ["l"], shown: "l", words: "dismiss a question without answering", act: leave },
@@ -48,7 +50,8 @@ export const KEYS: Key[] = [
   { keys: ["1"], shown: "1", words: "show the waiting list", act: (desk) => look(desk, "waiting") },
   { keys: ["2"], shown: "2", words: "show the stream", act: (desk) => look(desk, "stream") },
   { keys: ["3"], shown: "3", words: "show the timeline", act: (desk) => look(desk, "timeline") },
-  { keys: ["4"], shown: "4", words: "show the participants", act: (desk) => look(desk, "people") },
+  { keys: ["4"], shown: "4", words: "show the autopilot and its rules", act: (desk) => look(desk, "autopilot") },
+  { keys: ["5"], shown: "5", words: "show the participants", act: (desk) => look(desk, "people") },
   { keys: ["d"], shown: "d", words: "switch between light, dark and system theme", act: (desk) => desk.settings.nextTheme() },
   { keys: ["?"], shown: "?", words: "show these shortcuts", act: (desk) => (desk.dialog.value = { is: "keys" }) },
 ];
@@ -115,6 +118,15 @@ function approve(desk: Desk): void {
     return;
   }
   desk.decisions.approve(aimed(desk));
+}
+
+function approveAlways(desk: Desk): void {
+  const [id] = aimed(desk);
+  const proposal = desk.space.proposals.get(id ?? "");
+  if (id === undefined || proposal === undefined) return;
+  if (!mayRatify(desk, proposal)) desk.tell("The autopilot offers no rule for this proposal, or you may not accept rules.");
+  else if (!desk.decisions.isShown(proposal)) desk.tell("Part of it is not shown. Choose “Show everything” first.");
+  else desk.dialog.value = { is: "ladder", proposal: id };
 }
 
 function edit(desk: Desk): void {

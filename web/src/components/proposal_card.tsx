@@ -7,6 +7,7 @@ import { type Proposal, decidingIn, toolOf } from "../space/proposals";
 import type { Tool } from "../space/tools";
 import { counted, lasting, visible } from "../text";
 import { AboutTool, ToolChanged } from "./about_tool";
+import { AskedBecause, Automatic, mayRatify } from "./autopilot/decision";
 import { Before } from "./before";
 import { useLive } from "./desk";
 import { type Disclosure, DisclosureProvider, useAppearance } from "./disclosure";
@@ -129,6 +130,7 @@ function Inside({ proposal }: { proposal: Proposal }) {
         </details>
       )}
       <Digest proposal={proposal} />
+      <AskedBecause proposal={proposal} />
       <Deciding proposal={proposal} disclosure={disclosure} />
     </div>
   );
@@ -221,6 +223,16 @@ function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Di
         >
           Approve <kbd>a</kbd>
         </button>
+        {mayRatify(desk, proposal) && (
+          <button
+            type="button"
+            disabled={isFolded || to.length === 0}
+            title="Choose which such calls the autopilot approves from now on"
+            onClick={() => (desk.dialog.value = { is: "ladder", proposal: proposal.id })}
+          >
+            Approve and don't ask again… <kbd>A</kbd>
+          </button>
+        )}
         <button
           type="button"
           disabled={!mayApprove || toolOf(proposal) === null || to.length === 0}
@@ -253,6 +265,7 @@ function Decided({ proposal }: { proposal: Proposal }) {
     <div class="decided">
       <p role="status">{pending ? "Your decision is about to be sent." : `${capital(storyOf(proposal, status, desk.space.me))}.`}</p>
       {deciding?.edited === true && <Changes changes={deciding.changes} />}
+      <Automatic proposal={proposal} />
       <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>
         Chain <kbd>g</kbd>
       </button>

@@ -10,6 +10,7 @@ import { isQuestion } from "../space/questions";
 import type { Row } from "../space/rows";
 import type { Space } from "../space/space";
 import { bytes, lasting, visible } from "../text";
+import { Automatic } from "./autopilot/decision";
 import { type Desk, useLive } from "./desk";
 import { Markdown } from "./markdown_view";
 import { StatusChip } from "./status";
@@ -79,6 +80,7 @@ function proposalSaid({ row: { envelope }, space, desk }: Inside) {
       proposes <strong>{operationOf(envelope.payload)}</strong> on <Whom ids={envelope.to ?? []} />{" "}
       <span class="arguments-line">{argumentsLine(envelope.payload)}</span>{" "}
       {proposal !== undefined && <StatusChip proposal={proposal} />}{" "}
+      {proposal !== undefined && space.autopilot.automatic(proposal) !== null && <Automatic proposal={proposal} />}{" "}
       <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: envelope.id })}>
         chain
       </button>
@@ -90,6 +92,8 @@ function requestSaid({ row: { envelope }, space }: Inside) {
   const exchange = space.exchanges.get(envelope.id);
   const proposal = envelope.correlation_id?.map((id) => space.proposals.get(id)).find((one) => one !== undefined);
   const fulfilment = proposal?.fulfilments.find((one) => one.id === envelope.id);
+  const automatic = proposal === undefined ? null : space.autopilot.automatic(proposal);
+  const rule = automatic?.fulfilment.id === envelope.id ? automatic.rule : null;
   const progress = exchange?.progress ?? null;
   const method = textIn(envelope.payload?.method) ?? "";
   return (
@@ -101,6 +105,7 @@ function requestSaid({ row: { envelope }, space }: Inside) {
       ) : (
         <span class="approved">
           approves {fulfilment.edited && "with changes "}
+          {rule !== null && `by rule ${visible(rule, 20)} `}
           {proposal !== undefined && <Who id={proposal.proposer} />}'s{" "}
         </span>
       )}

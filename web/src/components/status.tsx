@@ -8,14 +8,15 @@ import { reasonOf } from "./summaries";
 const LABELS: Record<ProposalStatus, string> = {
   open: "open",
   approved: "approved, running",
-  fulfilled: "done",
+  fulfilled: "fulfilled",
   failed: "failed",
   withdrawn: "withdrawn",
   expired: "expired",
 };
 
 export function StatusChip({ proposal }: { proposal: Proposal }) {
-  const { space } = useLive();
+  const desk = useLive();
+  const { space } = desk;
   const status = useStatus(proposal);
   const count = proposal.rejections.length;
   const isUndone = ["open", "withdrawn", "expired"].includes(status);
@@ -23,6 +24,7 @@ export function StatusChip({ proposal }: { proposal: Proposal }) {
     <span class={isUndone && count > 0 ? `chip ${status} rejected` : `chip ${status}`} title={storyOf(proposal, status, space.me)}>
       {LABELS[status]}
       {decidingIn(proposal)?.edited === true && ", edited"}
+      {desk.automatic(proposal) !== null && ", autopilot"}
       {isUndone && count > 0 && `, ${counted(count, "rejection")}`}
     </span>
   );
@@ -48,7 +50,7 @@ export function storyOf(proposal: Proposal, status: ProposalStatus, me: string):
     case "approved":
       return `${approved}; no response yet`;
     case "fulfilled":
-      return `${approved} and done`;
+      return `${approved} and fulfilled`;
     case "failed":
       return `${approved}, but the call failed`;
     case "withdrawn":

@@ -147,6 +147,9 @@ const whom = (envelope: Envelope): string => envelope.to?.map((id) => visible(id
 const rights = (value: Json | undefined): string =>
   listIn(value).slice(0, 3).map((one) => sayOne(typeof one === "string" ? { kind: one } : objectIn(one)).words.toLowerCase()).join("; ") || "unknown capabilities";
 
+const said = (value: Json | undefined): string => visible((textIn(value) ?? "").replaceAll("`", ""), 300);
+const VERDICTS: Record<string, string> = { fulfil: "decides alone", ask: "leaves it to a person", audit: "has a person check its rule", shadow: "would decide alone" };
+
 const LINES: Record<string, Say> = {
   "mcp/reject": (payload, _envelope, about) => {
     const what = about === undefined ? "a proposal" : `${named(about.proposer, 60)}'s proposal of ${whatOf(about)}`;
@@ -187,6 +190,16 @@ const LINES: Record<string, Say> = {
   "stream/write-granted": (payload) => `${who(payload.participant_id)} may write to a stream`,
   "stream/write-revoked": (payload) => `${who(payload.participant_id)} may no longer write to a stream`,
   "stream/ownership-transferred": (payload) => `${who(payload.new_owner)} now owns a stream of ${who(payload.previous_owner)}`,
+  "autopilot/decision": (payload) => `${own(VERDICTS, textIn(payload.verdict) ?? "") ?? "decides"}: ${said(payload.why)}`,
+  "autopilot/rule": (payload) => {
+    const rule = `rule ${who(payload.rule)}`;
+    return textIn(payload.refused) === null ? `${rule} is ${said(payload.state)}: ${said(payload.sentence)}` : `does not put ${rule} into force: ${said(payload.refused)}`;
+  },
+  "autopilot/summary": (payload) => `reports its figures, mode ${said(payload.mode)}`,
+  "autopilot/ratify": (payload) => (payload.rule === undefined ? "puts a rule into force for calls like this proposal" : `puts rule ${who(payload.rule)} into force`),
+  "autopilot/revoke": (payload) => `${payload.pause === true ? "pauses" : "revokes"} rule ${who(payload.rule)}`,
+  "autopilot/object": () => "objects: this should have been asked",
+  "autopilot/mode": (payload) => `sets the autopilot to mode ${said(payload.mode)}`,
   "system/presence": (payload) => `${who(objectIn(payload.participant).id)} ${payload.event === "join" ? "joined" : "left"}`,
   "system/error": (payload) => {
     const refused = textIn(payload.participant) === null ? "refused" : `refused ${who(payload.participant)}`;
@@ -209,7 +222,7 @@ export function lineOf(envelope: Envelope, about?: About): string {
 
 /** Of little weight beside the rest: one quiet line. */
 export function isQuiet(kind: string): boolean {
-  return /^(system\/presence|participant\/|capability\/grant-ack|chat\/|stream\/)/.test(kind);
+  return /^(system\/presence|participant\/|capability\/grant-ack|chat\/|stream\/|autopilot\/summary)/.test(kind);
 }
 
 function statusLine(payload: JsonObject): string {

@@ -52,7 +52,11 @@ export function Waiting() {
 
   useEffect(() => {
     const now = new Set(waiting.map((proposal) => proposal.id));
-    const gone = [...before.current].filter((id) => !now.has(id) && !decisions.kept.value.includes(id));
+    const isAutomatic = (id: string): boolean => {
+      const proposal = desk.space.proposals.get(id);
+      return proposal !== undefined && desk.automatic(proposal) !== null; // nobody was reading it: it is in the stream
+    };
+    const gone = [...before.current].filter((id) => !now.has(id) && !decisions.kept.value.includes(id) && !isAutomatic(id));
     before.current = now;
     if (gone.length > 0) {
       decisions.kept.value = [...decisions.kept.value, ...gone].slice(-20);

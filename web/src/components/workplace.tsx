@@ -3,6 +3,7 @@
 import "../style/page.css";
 import "../style/cards.css";
 import "../style/stream.css";
+import "../style/autopilot.css";
 import "../style/dialogs.css";
 import "../style/phone.css";
 
@@ -10,6 +11,9 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import type { SignedIn } from "../signin";
 import type { Problem } from "../wire";
+import { LadderDialog } from "./autopilot/ladder_dialog";
+import { AutopilotPane } from "./autopilot/pane";
+import { AcceptDialog } from "./autopilot/rule_card";
 import { ChainDialog } from "./chain";
 import { ControlDialog } from "./control";
 import { Desk, DeskProvider, useDesk } from "./desk";
@@ -69,7 +73,7 @@ function Panes() {
   return (
     <main class="panes" data-pane={pane}>
       <Waiting />
-      {pane === "timeline" ? <Timeline /> : <Stream />}
+      {pane === "timeline" ? <Timeline /> : pane === "autopilot" ? <AutopilotPane /> : <Stream />}
       <People />
     </main>
   );
@@ -90,6 +94,10 @@ function Dialogs() {
       return <RejectDialog proposals={dialog.proposals} />;
     case "clear":
       return <ClearDialog proposals={dialog.proposals} />;
+    case "ladder":
+      return <LadderDialog id={dialog.proposal} />;
+    case "accept":
+      return <AcceptDialog id={dialog.rule} />;
     case "control":
       return <ControlDialog participant={dialog.participant} kind={dialog.kind} />;
     case "grant":

@@ -6,6 +6,7 @@
 
 import { type Envelope, GATEWAY } from "../envelope";
 import type { Participant as ListedParticipant, Proposal as ListedProposal } from "../http";
+import { Autopilot } from "./autopilot";
 import { Exchanges } from "./exchanges";
 import { objectIn, textIn } from "./fields";
 import { Participants } from "./participants";
@@ -25,6 +26,8 @@ export type Event =
   | { is: "frame"; stream: string; data: string | Uint8Array; at: number }
   | { is: "participants"; listed: ListedParticipant[]; at: number }
   | { is: "proposals"; listed: ListedProposal[] }
+  /** What the autopilot said before what is shown. */
+  | { is: "autopilot"; envelopes: Envelope[]; at: number }
   /** Questions from before what is shown, each with what was said to it, in order. */
   | { is: "questions"; envelopes: Envelope[]; at: number };
 
@@ -47,6 +50,7 @@ const QUIET = new Set(["system/welcome", "space/invite-ack"]);
 
 export class Space {
   readonly participants = new Participants();
+  readonly autopilot = new Autopilot();
   proposals = new Proposals();
   questions = new Questions();
   exchanges = new Exchanges();
@@ -87,6 +91,9 @@ export class Space {
       case "proposals":
         this.proposals.adopt(event.listed);
         for (const { id } of event.listed) this.#note(id);
+        break;
+      case "autopilot":
+        for (const envelope of event.envelopes) this.#follow(envelope, momentOf(envelope, event.at));
         break;
       case "questions":
         for (const envelope of event.envelopes) this.questions.apply(envelope, momentOf(envelope, event.at));
@@ -189,12 +196,22 @@ export class Space {
       case "stream":
         this.streams.apply(envelope, at);
         return null;
+      case "autopilot":
+        return this.#follow(envelope, at);
       case "system":
         if (envelope.kind === "system/presence" && envelope.from === GATEWAY) this.#presence(envelope, at);
         return null;
       default:
         return null;
     }
+  }
+
+  /** A decision of the autopilot belongs to its proposal. */
+  #follow(envelope: Envelope, at: number): Row | null {
+    const proposal = this.autopilot.apply(envelope, at);
+    const row = proposal === null ? undefined : this.rows.of(proposal);
+    this.rows.touch(row);
+    return envelope.kind === "autopilot/decision" ? (row ?? null) : null;
   }
 
   #note(id: string): void {

@@ -36,6 +36,12 @@ const KINDS: [pattern: RegExp, weight: Weight, words: string][] = [
   [/^participant\/(status|compact-done)$/, "talk", "Report its status"],
   [/^participant\/request-status$/, "talk", "Request the status of others"],
   [/^participant\/(\w+)$/, "control", "Control others: $1"],
+  [/^autopilot\/\*$/, "control", "Control the autopilot"],
+  [/^autopilot\/ratify$/, "control", "Accept rules of the autopilot"],
+  [/^autopilot\/revoke$/, "control", "Pause and revoke rules of the autopilot"],
+  [/^autopilot\/object$/, "control", "Object to decisions of the autopilot"],
+  [/^autopilot\/mode$/, "control", "Change the mode of the autopilot"],
+  [/^autopilot\/(decision|rule|summary)$/, "talk", "Speak as the autopilot"],
   [/^stream\/(\*|request)$/, "talk", "Send data in streams"],
   [/^stream\/close$/, "talk", "Close its streams"],
 ];

@@ -1,0 +1,80 @@
+/** What the autopilot decided about a proposal: why it asks, or which rule it followed and how to object. */
+
+import type { Proposal } from "../../space/proposals";
+import { visible } from "../../text";
+import { type Desk, useLive } from "../desk";
+import { Who } from "../text_view";
+import { Sentence } from "./sentence";
+
+/** Why a person is asked; on the card, above the buttons. */
+export function AskedBecause({ proposal }: { proposal: Proposal }) {
+  const { space } = useLive();
+  const decision = space.autopilot.decision(proposal);
+  if (decision === undefined || decision.verdict === "fulfil") return null;
+  const begin = { ask: "You are asked because", audit: "You are asked although a rule covers this:", shadow: "In shadow mode. A rule would approve this:" };
+  return (
+    <p class="asked-because">
+      <span>
+        {begin[decision.verdict]} <Sentence text={decision.why} />.
+      </span>{" "}
+      {decision.rule !== null && <RuleLink id={decision.rule} />}
+    </p>
+  );
+}
+
+/** Opens the rule in the list of rules. */
+export function RuleLink({ id }: { id: string }) {
+  const desk = useLive();
+  if (desk.space.autopilot.rule(id) === undefined) return null;
+  return (
+    <button type="button" class="quiet rule-link" onClick={() => showRule(desk, id)}>
+      Show rule {visible(id, 20)}
+    </button>
+  );
+}
+
+export function showRule(desk: Desk, id: string): void {
+  desk.dialog.value = null;
+  desk.rule.value = id;
+  desk.pane.value = "autopilot";
+}
+
+/** Whether there are rules to choose from for this proposal, and I may put one into force. */
+export function mayRatify(desk: Desk, proposal: Proposal): boolean {
+  const { space } = desk;
+  const ladder = space.autopilot.decision(proposal)?.ladder ?? [];
+  return ladder.length > 0 && space.mayApprove(proposal) && desk.may({ kind: "autopilot/ratify", payload: { proposal: proposal.id } });
+}
+
+/** Marks a decision that no person made, with the way to object; nothing if a person made it. */
+export function Automatic({ proposal }: { proposal: Proposal }) {
+  const desk = useLive();
+  const found = desk.automatic(proposal);
+  if (found === null) return null;
+  const { rule, objectedBy, bound } = found;
+  const order = { kind: "autopilot/object", correlation_id: [proposal.id], payload: { proposal: proposal.id } };
+  return (
+    <span class="automatic">
+      <span class="chip automatic-chip" title={bound ?? undefined}>
+        decided by the autopilot{rule !== null && `, rule ${visible(rule, 20)}`}
+      </span>{" "}
+      {rule !== null && <RuleLink id={rule} />}{" "}
+      {objectedBy !== null ? (
+        <span class="dim">
+          <Who id={objectedBy} /> objected: this should have been asked.
+        </span>
+      ) : (
+        desk.may(order) && (
+          <button
+            type="button"
+            class="small"
+            title="The rule that decided this stops deciding and has to earn its evidence again."
+            onClick={() => void desk.send(order).then((sent) => sent !== null && desk.tell("Objected. The rule no longer decides such calls alone."))}
+          >
+            This should have been asked
+          </button>
+        )
+      )}
+    </span>
+  );
+}
