@@ -1,28 +1,59 @@
-/** PURE. Two texts compared line by line, and diffs that came as text. */
+/** PURE. Two texts compared line by line and word by word, and diffs that came as text. */
+
+import { diffArrays, diffWordsWithSpace } from "diff";
 
 export interface Line {
   is: "same" | "added" | "removed" | "place" | "file" | "gap";
   text: string;
+  /** The text in parts, if it replaces a similar line: which of them differ. */
+  words?: Word[];
 }
 
-export const COMPARED_LINES_MAX = 2_000;
-const CELLS_MAX = 4_000_000;
-const AROUND = 3;
+export interface Word {
+  text: string;
+  isChanged: boolean;
+}
 
-/** All lines of both texts; beyond the first 2,000, those of the one and then those of the other. */
+const AROUND = 3;
+/** Comparing gives up after this: then every line counts as replaced. */
+const COMPARE_MS = 1_000;
+const WORDS_CHARS_MAX = 1_000;
+const WORD_LINES_MAX = 500;
+
+/** All lines of both texts, none left out. */
 export function compareLines(old: string, now: string): Line[] {
-  const [olds, news] = [old.split("\n"), now.split("\n")];
-  const [before, after] = [olds.slice(0, COMPARED_LINES_MAX), news.slice(0, COMPARED_LINES_MAX)];
-  const left = Math.max(olds.length, news.length) - COMPARED_LINES_MAX;
-  let head = 0;
-  while (head < before.length && head < after.length && before[head] === after[head]) head += 1;
-  let tail = 0;
-  const room = Math.min(before.length, after.length) - head;
-  while (tail < room && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
-  const middle = compared(before.slice(head, before.length - tail), after.slice(head, after.length - tail));
-  const found = [...before.slice(0, head).map(same), ...middle, ...before.slice(before.length - tail).map(same)];
-  if (left <= 0) return found;
-  return [uncompared(left), ...found, ...olds.slice(COMPARED_LINES_MAX).map(removed), ...news.slice(COMPARED_LINES_MAX).map(added)];
+  const [before, after] = [old.split("\n"), now.split("\n")];
+  const parts = diffArrays(before, after, { timeout: COMPARE_MS });
+  if (parts === undefined) return [...before.map(removed), ...after.map(added)];
+  const lines = parts.flatMap(({ value, added: isAdded, removed: isRemoved }) => value.map(isAdded ? added : isRemoved ? removed : same));
+  return withWords(lines);
+}
+
+/** Mark the words that differ where as many lines were added as removed. */
+function withWords(lines: Line[]): Line[] {
+  let pairs = 0;
+  for (let start = 0; start < lines.length && pairs < WORD_LINES_MAX; start += 1) {
+    if (lines[start]?.is !== "removed") continue;
+    let middle = start;
+    while (lines[middle]?.is === "removed") middle += 1;
+    let end = middle;
+    while (lines[end]?.is === "added") end += 1;
+    const isPaired = end - middle === middle - start;
+    for (let at = start; isPaired && at < middle && pairs < WORD_LINES_MAX; at += 1) {
+      compareWords(lines[at], lines[middle + at - start]);
+      pairs += 1;
+    }
+    start = end - 1;
+  }
+  return lines;
+}
+
+function compareWords(old: Line | undefined, now: Line | undefined): void {
+  if (old === undefined || now === undefined || old.text.length + now.text.length > WORDS_CHARS_MAX) return;
+  const parts = diffWordsWithSpace(old.text, now.text);
+  if (!parts.some((part) => !part.added && !part.removed && part.value.trim() !== "")) return; // nothing in common
+  old.words = parts.filter((part) => !part.added).map(({ value, removed: isChanged }) => ({ text: value, isChanged }));
+  now.words = parts.filter((part) => !part.removed).map(({ value, added: isChanged }) => ({ text: value, isChanged }));
 }
 
 /** What changed, with a few lines around each change. */
@@ -54,11 +85,6 @@ export function readDiff(text: string): Line[] {
   return text.split("\n").map(diffLine);
 }
 
-/** On top, where it is seen: changes may lie in there. */
-function uncompared(lines: number): Line {
-  return { is: "gap", text: `the last ${lines} lines are not compared: all of them follow at the end, old and new` };
-}
-
 const same = (text: string): Line => ({ is: "same", text });
 const removed = (text: string): Line => ({ is: "removed", text });
 const added = (text: string): Line => ({ is: "added", text });
@@ -69,38 +95,4 @@ function diffLine(line: string): Line {
   if (line.startsWith("+")) return { is: "added", text: line.slice(1) };
   if (line.startsWith("-")) return { is: "removed", text: line.slice(1) };
   return line.startsWith(" ") ? same(line.slice(1)) : { is: "place", text: line };
-}
-
-/** By the longest common subsequence, where that is not too much to look for. */
-function compared(before: string[], after: string[]): Line[] {
-  const [rows, columns] = [before.length, after.length];
-  if (rows * columns > CELLS_MAX) return [...before.map(removed), ...after.map(added)];
-  const width = columns + 1;
-  const lengths = new Uint16Array((rows + 1) * width);
-  for (let row = rows - 1; row >= 0; row -= 1) {
-    for (let column = columns - 1; column >= 0; column -= 1) {
-      const place = row * width + column;
-      lengths[place] =
-        before[row] === after[column]
-          ? (lengths[place + width + 1] ?? 0) + 1
-          : Math.max(lengths[place + width] ?? 0, lengths[place + 1] ?? 0);
-    }
-  }
-  const found: Line[] = [];
-  let [row, column] = [0, 0];
-  while (row < rows || column < columns) {
-    const place = row * width + column;
-    if (row < rows && column < columns && before[row] === after[column]) {
-      found.push({ is: "same", text: before[row] ?? "" });
-      row += 1;
-      column += 1;
-    } else if (row < rows && (column >= columns || (lengths[place + width] ?? 0) >= (lengths[place + 1] ?? 0))) {
-      found.push(removed(before[row] ?? ""));
-      row += 1;
-    } else {
-      found.push(added(after[column] ?? ""));
-      column += 1;
-    }
-  }
-  return found;
 }

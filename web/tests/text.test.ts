@@ -144,13 +144,23 @@ describe("differences of lines", () => {
     expect(lines.filter((line) => line.is === "gap")).toHaveLength(2);
   });
 
-  it("are said not to be known where there are too many lines, and no line is left out", () => {
-    const long = "x\n".repeat(3_000);
-    const [first, ...lines] = compareLines(`${long}harmless`, `${long}rm -rf /`);
-    expect(first).toEqual({ is: "gap", text: "the last 1001 lines are not compared: all of them follow at the end, old and new" });
-    expect(lines).toHaveLength(2_000 + 2 * 1_001);
-    expect(lines).toContainEqual({ is: "removed", text: "harmless" });
-    expect(lines.at(-1)).toEqual({ is: "added", text: "rm -rf /" });
+  it("are found in texts of any length", () => {
+    const long = Array.from({ length: 30_000 }, (_, at) => `line ${at}`).join("\n");
+    const lines = aroundChanges(compareLines(`${long}\nharmless`, `${long}\nrm -rf /`));
+    expect(lines.map(({ is, text }) => [is, text]).slice(-2)).toEqual([["removed", "harmless"], ["added", "rm -rf /"]]);
+    expect(lines[0]).toEqual({ is: "gap", text: "29997 lines the same" });
+  });
+
+  it("mark the words that differ in a line that replaces a similar one", () => {
+    const [old, now] = compareLines("rm -rf build/cache", "rm -rf build/");
+    expect(old?.words?.filter(({ isChanged }) => isChanged).map(({ text }) => text)).toEqual(["cache"]);
+    expect(old?.words?.map(({ text }) => text).join("")).toBe("rm -rf build/cache");
+    expect(now?.words?.map(({ text }) => text).join("")).toBe("rm -rf build/");
+  });
+
+  it("leave nothing out where two texts have nothing in common", () => {
+    const lines = compareLines("a\nb", "c\nd\ne");
+    expect(lines.map(({ is }) => is)).toEqual(["removed", "removed", "added", "added", "added"]);
   });
 
   it("are read from a diff that came as text", () => {

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useMemo } from "preact/hooks";
 
 import { type Json, type JsonObject, isObject } from "../json";
-import { COMPARED_LINES_MAX, type Line, aroundChanges, compareLines, looksLikeDiff, readDiff } from "../lines";
+import { type Line, aroundChanges, compareLines, looksLikeDiff, readDiff } from "../lines";
 import type { Difference } from "../space/differences";
 import { type Operation, argumentsOf, besideCall, toolOf } from "../space/proposals";
 import { count, counted, visible } from "../text";
@@ -24,7 +24,7 @@ const LINE = 1_000;
 const ARGUMENTS_FIRST = 100;
 const DIFF_LINES_FIRST = 600;
 /** A text of more lines is shown as text, not line by line. */
-const DIFF_LINES_MAX = 2 * COMPARED_LINES_MAX;
+const DIFF_LINES_MAX = 20_000;
 /** A text that would be taken for another kind of value, if it were not in quotes. */
 const LIKE_NO_TEXT = /^(?:true|false|null|-?\d[\d.eE+-]*)$/;
 
@@ -197,7 +197,15 @@ function DiffView({ lines, isCompared = false }: { lines: Line[]; isCompared?: b
             {line.is === "added" && <span class="aloud">added: </span>}
             {line.is === "removed" && <span class="aloud">removed: </span>}
           </span>
-          {line.text.length > LINE ? <LongText text={line.text} first={LINE} /> : <Words text={line.text} />}
+          {line.words !== undefined ? (
+            <span>
+              {line.words.map(({ text, isChanged }, place) => (isChanged ? <mark key={place}><Words text={text} /></mark> : <Words key={place} text={text} />))}
+            </span>
+          ) : line.text.length > LINE ? (
+            <LongText text={line.text} first={LINE} />
+          ) : (
+            <Words text={line.text} />
+          )}
         </div>
       ))}
       {isFolded && (
@@ -241,7 +249,7 @@ function pairIn(values: JsonObject): [string, string] | null {
 }
 
 function isComparable(value: Json | undefined): boolean {
-  return typeof value === "string" && linesIn(value) <= COMPARED_LINES_MAX;
+  return typeof value === "string" && linesIn(value) <= DIFF_LINES_MAX;
 }
 
 function linesIn(text: string): number {
