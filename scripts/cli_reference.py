@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from scripts.cli_page import Entry, Page, page_of
 from typer.main import get_command
 
-from mew.cli.exit_codes import Exit
-from mew.cli.help_page import Entry, Page, page_of
+from mew.cli.errors import ExitCode
 from mew.cli.main import app
 from mew.cli.registry import COMMANDS
 
@@ -17,32 +17,32 @@ __all__ = ["FILE", "document", "pages"]
 
 FILE: Final = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 
-_SAYS_CODE: Final = re.compile(r"[Ee]xit code 1|Ends with 0")
-_SHARED: Final = "Where, and as whom"
-_SHARED_LINK: Final = "[where, and as whom](#where-and-as-whom)"
+_SAYS_CODE: Final = re.compile(r"[Ee]xit code 1|ExitCode code 0")
+_SHARED: Final = "Connection"
+_SHARED_LINK: Final = "the [connection options](#connection)"
 _HEAD: Final = """\
 # The command line
 
 <!-- Made by scripts/cli_reference.py from the commands themselves: change them, and run it again. -->
 
 `mew COMMAND --help` shows the page of a command with its examples; this is all of them. `mew` alone lists the
-commands and says what to do next. `mew completion bash --install` (or `zsh`, `fish`) has the shell complete commands,
-options, names and ids.
+commands and says what to do next. `mew --install-completion` lets your shell complete commands, options, names and
+ids.
 
-What a command answers goes to stdout, everything beside it to stderr. With `--json`, stdout is JSON and nothing else.
-Colours are for terminals; `NO_COLOR` turns them off. What goes wrong is one sentence on stderr that begins with the
-command; `--debug` shows the traceback too. Nothing that participants wrote acts on the terminal.
+A command prints its answer to stdout and everything else to stderr. With `--json`, stdout is JSON and nothing else.
+Colours are used on terminals only; `NO_COLOR` turns them off. An error is one sentence on stderr that begins with the
+command; `--debug` adds the traceback. Text that participants wrote is escaped, so that it cannot control the terminal.
 """
 _WHERE: Final = """\
-The commands that take part in a space find the gateway, the space and the token by themselves in the folder of a
-`space.yaml` and below it. What is typed goes before what is in the environment, and that before what is in the file.
-A token goes to another machine only if it and the gateway were named in one place, or typed.
+In the folder of a `space.yaml` and below it, commands find the gateway, the space and the token by themselves. Options
+take precedence over the environment, and the environment over the file. A token is sent to another machine only if the
+same source names both the token and the gateway, or if you typed the token.
 """
 _ENVIRONMENT: Final = """\
 What the commands read; what a gateway reads is in [configuration](configuration.md).
 """
 _EXIT: Final = """\
-The same in every command. What 1 means in particular is said with the command.
+The codes are the same for all commands. Each command says what 1 means in its case.
 """
 
 
@@ -95,7 +95,7 @@ def document() -> str:
         *_contents(panels),
         "## Before the command\n",
         _options(page_of(_root()).options["Options"]),
-        "## Exit codes\n",
+        "## ExitCode codes\n",
         _EXIT,
         _exit_codes(),
         "## Environment\n",
@@ -119,7 +119,7 @@ def _contents(panels: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _exit_codes() -> str:
-    return _table(("code", "means"), ((str(int(one)), f"{one.meaning}") for one in Exit))
+    return _table(("code", "means"), ((str(int(one)), f"{one.meaning}") for one in ExitCode))
 
 
 def _environment(found: Iterable[Page]) -> str:
@@ -159,7 +159,7 @@ def _section(page: Page) -> Iterator[str]:
         yield "```sh\n" + "\n".join(page.examples) + "\n```\n"
     no = "" if page.path.count(" ") > 1 else COMMANDS[page.path.split()[1]].no
     is_said = any(_SAYS_CODE.search(paragraph) for paragraph in page.paragraphs)
-    yield "[Exit codes](#exit-codes)" + (f"; 1: {no}.\n" if no and not is_said else ".\n")
+    yield "[ExitCode codes](#exit-codes)" + (f"; 1: {no}.\n" if no and not is_said else ".\n")
 
 
 def _link(page: Page, below: Entry) -> str:

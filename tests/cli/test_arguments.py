@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mew.cli.arguments import read_object, read_pairs
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -119,12 +119,12 @@ def test_pairs_go_over_the_object(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_said_in_a_sentence(pairs: list[str], whole: str | None, says: str) -> None:
-    with pytest.raises(Failed, match="^" + says.replace("(", r"\(").replace("[", r"\[")):
+    with pytest.raises(CommandError, match="^" + says.replace("(", r"\(").replace("[", r"\[")):
         read_pairs(pairs, whole, SCHEMA)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "picture"
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(Failed, match="is not text in UTF-8"):
+    with pytest.raises(CommandError, match="is not text in UTF-8"):
         read_object("--payload", f"@{file}")

@@ -69,10 +69,10 @@ def test_help_loads_nothing_that_only_a_command_needs() -> None:
         (["send", "chat"], "mew send: the text of a chat is missing"),
         (["grant", "bot"], "mew grant: nothing to grant"),
         (["revoke", "bot"], "mew revoke: name either capabilities or a grant"),
-        (["pause", "bot", "--for", "soon"], "mew pause: --for 'soon' is no time"),
+        (["participant", "pause", "bot", "--for", "soon"], "mew participant pause: --for 'soon' is no time"),
         (["answer", "x", "--decline", "--cancel"], "mew answer: --decline and --cancel"),
         (["can", "bot", "a:b:c"], "mew can: "),
-        (["send", "chat", "\udcff"], "is not text in UTF-8"),
+        (["send", "chat", "\udcff"], "is not UTF-8 text"),
         (["participants"], "cannot be reached"),
         (["reasoning", "list"], "mew reasoning list: "),
     ],
@@ -89,7 +89,7 @@ def test_no_space_is_said_with_what_to_do(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEW_GATEWAY", raising=False)
     result = run("participants")
-    assert (result.exit_code, "give --gateway or --config" in result.stderr) == (2, True)
+    assert (result.exit_code, "use --gateway or --config" in result.stderr) == (2, True)
 
 
 # Tokens.
@@ -114,7 +114,7 @@ def test_one_token_is_shown_to_who_asks(folder: Path) -> None:
         "token": "secret-of-bot",
     }
     result = run("token", "show", "eve")
-    assert (result.exit_code, "has no 'eve'; there is ann, bot" in result.stderr) == (2, True)
+    assert (result.exit_code, "has no participant 'eve'; it has ann, bot" in result.stderr) == (2, True)
 
 
 def test_a_new_token_takes_the_place_of_the_old_for_nobody_else_to_read(folder: Path) -> None:

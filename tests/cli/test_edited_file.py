@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mew.cli.edited_file import Consent, change_file
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 
 
 def longer(text: str) -> str:
@@ -43,7 +43,7 @@ def test_what_another_program_writes_meanwhile_is_not_overwritten(tmp_path: Path
         file.write_text("theirs\n")
         return longer(text)
 
-    with pytest.raises(Failed, match="another program has just changed it; try again"):
+    with pytest.raises(CommandError, match="another program has just changed it; try again"):
         change_file(file, slowly, Consent.GIVEN)
     assert file.read_text() == "theirs\n"
 
@@ -63,11 +63,11 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, *, ring: bool) -> None:
         file.symlink_to(file)
     else:
         file.mkdir()
-    with pytest.raises(Failed, match="cannot be read"):
+    with pytest.raises(CommandError, match="cannot be read"):
         change_file(file, longer, Consent.GIVEN)
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "way").write_text("in the")
-    with pytest.raises(Failed, match=r"way/file: cannot be (read|written)"):
+    with pytest.raises(CommandError, match=r"way/file: cannot be (read|written)"):
         change_file(tmp_path / "way" / "file", longer, Consent.GIVEN)

@@ -11,9 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from mew.cli.exit_codes import Exit
-from mew.cli.hint import hint
-from mew.cli.main import app, main
+from mew.cli.errors import ExitCode
+from mew.cli.main import app, hint, main
 from mew.cli.registry import COMMANDS, Listed
 from mew.gateway.address_file import published_address
 
@@ -61,10 +60,9 @@ def test_what_nobody_expected_is_one_sentence_that_asks_for_debug(
 ) -> None:
     fail_with(KeyError("secret-of-ann"))
     code, out, err = run("broken", "--token", "secret-of-ann")
-    assert (code, out) == (Exit.OUR_FAULT, "")
+    assert (code, out) == (ExitCode.INTERNAL, "")
     assert err == (
-        "mew: something went wrong that should not have (KeyError);"
-        " run it again as 'mew --debug broken …' to see where\n"
+        "mew: this is a bug in mew (KeyError); run 'mew --debug broken …' to see where it happens\n"
     )
 
 
@@ -73,7 +71,7 @@ def test_debug_shows_where_and_nothing_in_it_acts_on_the_terminal(
 ) -> None:
     fail_with(RuntimeError("a\x1b[2Jb"))
     code, _, err = run("--debug", "broken")
-    assert code == Exit.OUR_FAULT
+    assert code == ExitCode.INTERNAL
     assert "Traceback (most recent call last):" in err
     assert "in broken\n    raise error\nRuntimeError: a\\u001b[2Jb\n" in err
     assert "\x1b" not in err
@@ -87,25 +85,25 @@ def test_debug_shows_where_a_sentence_comes_from(
     monkeypatch.chdir(tmp_path)
     code, _, err = run("--debug", "token")
     first, *lines = err.splitlines()
-    assert (code, first.startswith("mew token: there is no space.yaml")) == (Exit.WRONG, True)
+    assert (code, first.startswith("mew token: there is no space.yaml")) == (ExitCode.ERROR, True)
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[-1].startswith("mew.cli.locate.journal.Failed: ")
+    assert lines[-1].startswith("mew.cli.errors.CommandError: ")
 
 
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (OSError(28, "No space left on device"), Exit.WRONG, "mew: No space left on device\n"),
-        (OSError(13, "Permission denied", "/x\n"), Exit.WRONG, "mew: /x\\n: Permission denied\n"),
-        (KeyboardInterrupt(), Exit.INTERRUPTED, ""),
-        (typer.Abort(), Exit.INTERRUPTED, ""),
-        (BrokenPipeError(), Exit.NOBODY_READS, ""),
-        (ExceptionGroup("several", [BrokenPipeError()]), Exit.NOBODY_READS, ""),
-        (typer.Exit(1), Exit.SAID_NO, ""),
+        (OSError(28, "No space left on device"), ExitCode.ERROR, "mew: No space left on device\n"),
+        (OSError(13, "Permission denied", "/x\n"), ExitCode.ERROR, "mew: /x\\n: Permission denied\n"),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, ""),
+        (typer.Abort(), ExitCode.INTERRUPTED, ""),
+        (BrokenPipeError(), ExitCode.BROKEN_PIPE, ""),
+        (ExceptionGroup("several", [BrokenPipeError()]), ExitCode.BROKEN_PIPE, ""),
+        (typer.Exit(1), ExitCode.NO, ""),
     ],
 )
 def test_what_the_world_does_ends_it_with_a_code_of_its_own(
-    run: Run, fail_with: Callable[[BaseException], None], error: BaseException, code: Exit, says: str
+    run: Run, fail_with: Callable[[BaseException], None], error: BaseException, code: ExitCode, says: str
 ) -> None:
     fail_with(error)
     assert run("broken")[::2] == (code, says)
@@ -129,13 +127,13 @@ def test_what_the_world_does_ends_it_with_a_code_of_its_own(
     ],
 )
 def test_what_is_typed_wrongly_is_one_sentence(run: Run, words: list[str], says: str) -> None:
-    assert run(*words) == (Exit.WRONG, "", f"{says}\n")
+    assert run(*words) == (ExitCode.ERROR, "", f"{says}\n")
 
 
 @pytest.mark.parametrize("group", [["audit"], ["reasoning"], ["conform"]])
 def test_a_group_without_a_command_shows_its_help(run: Run, group: list[str]) -> None:
     code, out, err = run(*group)
-    assert (code, err) == (Exit.DONE, "")
+    assert (code, err) == (ExitCode.OK, "")
     assert out.startswith(f"Usage: mew {group[0]} ")
 
 
@@ -144,9 +142,11 @@ def test_mew_alone_lists_the_commands_and_says_what_to_do_next(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = run()
-    assert (code, err) == (Exit.DONE, "")
+    assert (code, err) == (ExitCode.OK, "")
     assert all(f"\n  {name}" in out for name in COMMANDS)
-    assert out.endswith("\nThere is no space.yaml here: 'mew init' writes one, and 'mew up' starts it.\n")
+    assert out.endswith(
+        "\nThere is no space.yaml here. Run 'mew init' to write one, then 'mew up' to start it.\n"
+    )
 
 
 def test_the_hint_knows_whether_the_space_runs(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_the_hint_knows_whether_the_space_runs(tmp_path: Path) -> None:
     file.write_text("space: {id: demo}\n")
     below = tmp_path / "workspace"
     below.mkdir()
-    assert hint(tmp_path) == "There is space.yaml, and nothing runs for it: 'mew up' starts it."
-    assert hint(below) == f"There is {file}, and nothing runs for it: 'mew up' starts it."
+    assert hint(tmp_path) == "The space in space.yaml is not running. Start it with 'mew up'."
+    assert hint(below) == f"The space in {file} is not running. Start it with 'mew up'."
     with published_address(file, "http://127.0.0.1:8080"):
-        assert hint(tmp_path).startswith("The space of space.yaml runs at http://127.0.0.1:8080: ")
+        assert hint(tmp_path).startswith("The space in space.yaml is running at http://127.0.0.1:8080. ")
 
 
 # What is read, and by whom.
@@ -195,7 +195,7 @@ def test_nobody_reading_is_no_complaint() -> None:
         assert running.stderr is not None
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(20) == Exit.NOBODY_READS
+        assert running.wait(20) == ExitCode.BROKEN_PIPE
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk here")
@@ -204,4 +204,4 @@ def test_a_full_disk_is_one_sentence() -> None:
         done = subprocess.run(
             [*MEW, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False
         )
-    assert (done.returncode, done.stderr) == (Exit.WRONG, "mew: No space left on device\n")
+    assert (done.returncode, done.stderr) == (ExitCode.ERROR, "mew: No space left on device\n")

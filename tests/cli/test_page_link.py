@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from typer.testing import CliRunner, Result
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.cli.main import app
 from mew.cli.page_link import page_link
 from mew.client.errors import ConnectError
@@ -57,19 +57,19 @@ async def test_a_link_leads_to_the_page_and_signs_in_there(gateway: Gateway, sch
 
 async def test_the_space_need_not_be_named_where_the_token_opens_one(gateway: Gateway) -> None:
     assert (await redeemed(await page_link(gateway.url, None, "t-bob")))["space"] == "one"
-    with pytest.raises(Failed, match="one, two; choose one with --space"):
+    with pytest.raises(CommandError, match="one, two; choose one with --space"):
         await page_link(gateway.url, None, "t-both")
 
 
 async def test_what_is_wrong_is_said_in_a_sentence(gateway: Gateway) -> None:
     with pytest.raises(ConnectError, match="not one of space"):
         await page_link(gateway.url, "two", "t-bob")
-    with pytest.raises(Failed, match="no space 'three'"):
+    with pytest.raises(CommandError, match="no space 'three'"):
         await page_link(gateway.url, "three", "t-bob")
     with pytest.raises(ConnectError, match="cannot be reached"):
         await page_link("ws://127.0.0.1:1", "one", "t-bob")
     session = await redeemed(await page_link(gateway.url, "one", "t-bob"))
-    with pytest.raises(Failed, match="not for a JWT or a session"):
+    with pytest.raises(CommandError, match="not for a JWT or a session"):
         await page_link(gateway.url, "one", session["token"])
 
 

@@ -16,7 +16,7 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 
 import mew
-from mew.cli.locate.gateway import Door, Flags, reach_as_person
+from mew.cli.locate.login import Login, LoginOptions, find_person_login
 
 from .mcp_host import Host, hosting
 from .terminal import Terminal
@@ -64,8 +64,8 @@ async def a_call_waits(environ: dict[str, str], notes: Path) -> AsyncIterator[as
     server = StdioServerParameters(command=MEW, args=words, env=environ)
     async with hosting(server) as host, asyncio.TaskGroup() as tasks:
         calling = tasks.create_task(_call(host))
-        door = viewer(environ)
-        async with mew.connect(door.url, space=door.space, token=door.token, recall=100) as me:
+        login = viewer(environ)
+        async with mew.connect(login.url, space=login.space, token=login.token, recall=100) as me:
             assert me.id == "viewer"
             await anext(me.proposals())
         yield calling
@@ -76,8 +76,8 @@ async def _call(host: Host) -> dict[str, Any]:
     return await host.call("write_note", name="a", text="second")
 
 
-def viewer(environ: dict[str, str]) -> Door:
-    return reach_as_person(Flags(), environ=environ, here=Path(environ["HOME"]))
+def viewer(environ: dict[str, str]) -> Login:
+    return find_person_login(LoginOptions(), environ=environ, here=Path(environ["HOME"]))
 
 
 async def link_from(opened: int) -> str:
@@ -116,11 +116,11 @@ async def test_a_program_that_can_read_all_our_state_cannot_approve(
     environ: dict[str, str], notes: Path, tmp_path: Path
 ) -> None:
     async with a_call_waits(environ, notes):
-        door = viewer(environ)
-        async with mew.connect(door.url, space=door.space, token=door.token, recall=100) as me:
+        login = viewer(environ)
+        async with mew.connect(login.url, space=login.space, token=login.token, recall=100) as me:
             waiting = (await anext(me.proposals())).id
         found = set(re.findall(r"[A-Za-z0-9_-]{16,}", everything_readable(tmp_path / "state")))
-        token = read(str(door.token))
+        token = read(str(login.token))
         assert token in found
         payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         params = {"name": "write_note", "arguments": {"name": "a", "text": "second"}}
@@ -135,16 +135,16 @@ async def test_a_program_that_can_read_all_our_state_cannot_approve(
 
             async def tried(word: str, who: str) -> None:
                 headers = {"Authorization": f"Bearer {word}"}
-                url = f"{door.url}/participants/{who}/messages?space={door.space}"
+                url = f"{login.url}/participants/{who}/messages?space={login.space}"
                 async with http.post(url, json=envelope, headers=headers) as answer:
                     statuses[answer.status] = statuses.get(answer.status, 0) + 1
                     assert answer.status >= 400, await answer.text()
-                link = f"{door.url}/spaces/{door.space}/links"
+                link = f"{login.url}/spaces/{login.space}/links"
                 async with http.post(link, headers=headers) as answer:
                     assert answer.status != 200 or word == token
                     if answer.status == 200:
                         code = (await answer.json())["code"]
-                        async with http.post(f"{door.url}/sessions", json={"code": code}) as session:
+                        async with http.post(f"{login.url}/sessions", json={"code": code}) as session:
                             assert (await session.json())["participant"] == "viewer"
 
             async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
@@ -160,8 +160,8 @@ async def test_the_page_opens_in_the_browser_when_a_call_waits_and_approves_it(
 ) -> None:
     async with a_call_waits(environ, notes) as calling:
         token = await signed_in(await link_from(opened))
-        door = viewer(environ)
-        async with mew.connect(door.url, space=door.space, token=token, recall=100) as me:
+        login = viewer(environ)
+        async with mew.connect(login.url, space=login.space, token=token, recall=100) as me:
             assert me.id == "user"
             await (await anext(me.proposals())).approve()
             async with asyncio.timeout(WITHIN_S):

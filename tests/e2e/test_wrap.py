@@ -18,7 +18,7 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 
 import mew
-from mew.cli.locate.gateway import Door, Flags, reach_as_person
+from mew.cli.locate.login import Login, LoginOptions, find_person_login
 from mew.gateway.address_file import read_address
 from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
@@ -53,15 +53,15 @@ def wrapped(environ: dict[str, str], *args: str) -> StdioServerParameters:
     return StdioServerParameters(command=MEW, args=list(args), env=environ)
 
 
-def door(environ: dict[str, str], *, name: str | None = None) -> Door:
+def login(environ: dict[str, str], *, name: str | None = None) -> Login:
     """As somebody at a terminal finds it, in any folder."""
-    return reach_as_person(Flags(wrapped=name), environ=environ, here=Path(environ["HOME"]))
+    return find_person_login(LoginOptions(wrapped=name), environ=environ, here=Path(environ["HOME"]))
 
 
 @asynccontextmanager
 async def you(environ: dict[str, str]) -> AsyncIterator[mew.Client]:
     """With the token that `--keep-token` keeps in a file."""
-    found = door(environ)
+    found = login(environ)
     async with mew.connect(found.url, space=found.space, token=found.token, recall=100) as me:
         assert me.id == "user"
         yield me
@@ -145,7 +145,7 @@ async def test_a_wrapped_server_cannot_read_the_tokens_of_its_space(
     environ: dict[str, str], notes: Path
 ) -> None:
     async with hosting(wrapped(environ, *command(notes, "--allow", "*"))) as host:
-        token = door(environ).token
+        token = login(environ).token
         assert isinstance(token, Path)
         is_error, why = said(await host.call("read_note", name=str(token)))
         assert (is_error, why) == (True, "No such file or directory")
@@ -209,7 +209,7 @@ async def test_a_second_one_has_a_space_of_its_own_and_no_token_reaches_a_server
     params = wrapped(environ, *command(notes, "--allow", "environment"))
     async with hosting(params) as host, hosting(params):
         assert running_wraps(environ) == ["notes", "notes-2"]
-        assert door(environ, name="notes").url != door(environ, name="notes-2").url
+        assert login(environ, name="notes").url != login(environ, name="notes-2").url
         _, text = said(await host.call("environment"))
         assert "kept" in text
         assert "never" not in text

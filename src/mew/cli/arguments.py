@@ -8,11 +8,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from mew.cli import completion
 from mew.protocol.capability import Repeated
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
-from .locate.journal import Failed
+from .errors import CommandError
 
 __all__ = ["ArgumentsOption", "Pairs", "read_object", "read_pairs", "read_text"]
 
@@ -22,6 +23,7 @@ Pairs = Annotated[
         metavar="[KEY=VALUE]...",
         help="Arguments: key=value, key:=JSON, or key=@file for what a file holds.",
         show_default=False,
+        autocompletion=completion.tool_arguments,
     ),
 ]
 ArgumentsOption = Annotated[
@@ -54,20 +56,20 @@ def read_pairs(pairs: Sequence[str], whole: str | None = None, schema: Any = Non
     null, an array or an object, and as text otherwise. A key whose value is an array may occur several times.
 
     Raises:
-        Failed: something is no pair, no JSON, no file, or not what the schema asks for.
+        CommandError: something is no pair, no JSON, no file, or not what the schema asks for.
     """
     arguments = {} if whole is None else read_object("--arguments", whole)
     typed: set[str] = set()
     for pair in pairs:
         found = _PAIR.fullmatch(pair)
         if found is None or not found["key"]:
-            raise Failed(f"{pair!r} is no argument: write key=value, key:=JSON or key=@file")
+            raise CommandError(f"{pair!r} is no argument: write key=value, key:=JSON or key=@file")
         key, expected = found["key"], _Expected.of(schema, found["key"])
         value = _value(found["mark"], key, found["value"], expected)
         if key in typed and isinstance(arguments[key], list) and isinstance(value, list):
             value = [*arguments[key], *value]
         elif key in typed:
-            raise Failed(f"{key!r} is given twice")
+            raise CommandError(f"{key!r} is given twice")
         typed.add(key)
         arguments[key] = value
     return arguments
@@ -77,11 +79,11 @@ def read_object(option: str, written: str) -> dict[str, Any]:
     """A JSON object as an option has it: itself, `@file`, or `-` for stdin.
 
     Raises:
-        Failed: it is none.
+        CommandError: it is none.
     """
     value = _read_json(option, written)
     if not isinstance(value, dict):
-        raise Failed(f'{option}: expected a JSON object, like {{"path": "a.txt"}}')
+        raise CommandError(f'{option}: expected a JSON object, like {{"path": "a.txt"}}')
     return value
 
 
@@ -89,7 +91,7 @@ def _read_json(option: str, written: str) -> Any:
     """Any JSON, written alike.
 
     Raises:
-        Failed: it is none.
+        CommandError: it is none.
     """
     if written == "-" or written.startswith("@"):
         written = read_text(option, written if written == "-" else written[1:])
@@ -100,7 +102,7 @@ def read_text(option: str, file: str) -> str:
     """What a file holds; `-` is stdin.
 
     Raises:
-        Failed: it cannot be read, or is no text.
+        CommandError: it cannot be read, or is no text.
     """
     try:
         if file == "-":
@@ -109,12 +111,12 @@ def read_text(option: str, file: str) -> str:
             with Path(file).open("rb") as opened:
                 held = opened.read(_BYTES_MAX + 1)
         if len(held) > _BYTES_MAX:
-            raise Failed(f"{option}: {file} has more than {_BYTES_MAX:,} bytes")
+            raise CommandError(f"{option}: {file} has more than {_BYTES_MAX:,} bytes")
         return held.decode()
     except OSError as error:
-        raise Failed(f"{option}: {file}: {error.strerror}") from error
+        raise CommandError(f"{option}: {file}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise Failed(f"{option}: {file} is not text in UTF-8") from None
+        raise CommandError(f"{option}: {file} is not text in UTF-8") from None
 
 
 class _Expected:
@@ -183,7 +185,7 @@ def _typed(key: str, written: str, expected: _Expected) -> Any:
     if "array" in expected.types:
         return [_typed(key, written, _Expected(expected.items))]
     types = " or ".join(sorted(expected.types))
-    raise Failed(f"{key}: expected {types}, and {written[:80]!r} is none")
+    raise CommandError(f"{key}: expected {types}, and {written[:80]!r} is none")
 
 
 def _is_of(value: Any, kind: str) -> bool:
@@ -205,9 +207,9 @@ def _json(option: str, written: str) -> Any:
     try:
         value = decode_json(written.encode())
     except (ProtocolError, UnicodeError) as error:
-        raise Failed(f"{option}: this is no JSON: {error}") from error
+        raise CommandError(f"{option}: this is no JSON: {error}") from error
     if _repeats(value):
-        raise Failed(f"{option}: a key occurs twice in an object")
+        raise CommandError(f"{option}: a key occurs twice in an object")
     return value
 
 

@@ -15,7 +15,7 @@ import typer
 
 from mew.protocol.visible import visible
 
-from .locate.journal import Failed
+from .errors import CommandError
 
 __all__ = ["Consent", "change_file"]
 
@@ -45,8 +45,8 @@ def change_file(path: Path, edited: Callable[[str], str], consent: Consent) -> b
     Its mode stays, and what was in it is kept beside it. Where it is a link, what it leads to is changed.
 
     Raises:
-        Failed: it cannot be read or written, somebody else changed it meanwhile, or nobody can be asked.
-        Exit: its owner said no.
+        CommandError: it cannot be read or written, somebody else changed it meanwhile, or nobody can be asked.
+        ExitCode: its owner said no.
     """
     before = _before(path)
     old = _decoded(before)
@@ -71,9 +71,9 @@ def _before(path: Path) -> _Before:
     except FileNotFoundError:
         return _Before(path, b"", None)
     except (OSError, RuntimeError) as error:  # a ring of links
-        raise Failed(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise CommandError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(content) > _BYTES_MAX:
-        raise Failed(f"{path}: is larger than {_BYTES_MAX >> 20} MiB")
+        raise CommandError(f"{path}: is larger than {_BYTES_MAX >> 20} MiB")
     return _Before(path, content, stat.S_IMODE(mode))
 
 
@@ -81,7 +81,7 @@ def _decoded(before: _Before) -> str:
     try:
         return before.content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Failed(f"{before.path}: is not UTF-8, at byte {error.start}") from error
+        raise CommandError(f"{before.path}: is not UTF-8, at byte {error.start}") from error
 
 
 def _show(path: Path, old: str, new: str) -> None:
@@ -96,7 +96,7 @@ def _seen(char: str) -> str:
 
 def _ask(path: Path) -> None:
     if not sys.stdin.isatty():
-        raise Failed(f"{path}: nothing is written, for nobody can be asked here; --yes writes it")
+        raise CommandError(f"{path}: nothing is written, for nobody can be asked here; --yes writes it")
     if not typer.confirm("Write this?", default=False, err=True):
         typer.echo("nothing is written", err=True)
         raise typer.Exit(1)
@@ -112,12 +112,12 @@ def _write(before: _Before, new: str) -> None:
         try:
             _put(draft, new.encode("utf-8"), mode)
             if _before(path) != before:
-                raise Failed(f"{path}: another program has just changed it; try again")
+                raise CommandError(f"{path}: another program has just changed it; try again")
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise Failed(f"{path}: cannot be written: {error.strerror}") from error
+        raise CommandError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _keep(before: _Before) -> None:

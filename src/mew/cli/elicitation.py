@@ -11,11 +11,10 @@ from mew.client.mcp.validation import InvalidArguments
 from mew.protocol.visible import literal, named
 
 from .arguments import read_pairs
-from .locate.journal import Failed
+from .errors import CommandError
 from .prompt import ask
 from .render.ids import short
 from .render.text import is_terminal, note
-from .session import SaidNo
 
 __all__ = ["answering"]
 
@@ -55,7 +54,7 @@ async def _put_to_person(question: Question) -> None:
             await _fill_in(question)
     except AlreadyDecided as error:
         note(f"{error}")
-    except SaidNo:
+    except CommandError:
         await question.cancel()
     except MewError as error:
         note(f"not answered: {error}")
@@ -88,7 +87,7 @@ async def _field(schema: dict[str, Any], name: str, field: dict[str, Any], field
         elif typed:
             try:
                 fields.update(read_pairs([f"{name}={typed}"], None, schema))
-            except Failed as error:
+            except CommandError as error:
                 note(f"  ! {error}")
                 continue
         return

@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from .locate.journal import Failed
+from .errors import CommandError
 
-__all__ = ["whole_file"]
+__all__ = ["new_file"]
 
 
 @contextmanager
-def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """A file that appears under its name when the block has ended, and not if it raises.
 
     Raises:
-        Failed: there is one of this name (and no `force`), or it cannot be written.
+        CommandError: there is one of this name (and no `force`), or it cannot be written.
     """
     if path.is_dir():
-        raise Failed(f"{path}: is a folder")
+        raise CommandError(f"{path}: is a folder")
     if path.exists() and not force:
         raise _taken(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -30,7 +30,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         _publish(draft, path, force=force)
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}") from error
+        raise CommandError(f"{path}: {error.strerror}") from error
     finally:
         draft.unlink(missing_ok=True)
 
@@ -48,5 +48,5 @@ def _publish(draft: Path, path: Path, *, force: bool) -> None:
     draft.replace(path)
 
 
-def _taken(path: Path) -> Failed:
-    return Failed(f"{path}: is there already; --force overwrites it")
+def _taken(path: Path) -> CommandError:
+    return CommandError(f"{path}: is there already; --force overwrites it")

@@ -17,7 +17,7 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
 from .http_body import body_of
-from .locate.gateway import Door
+from .locate.login import Login
 
 __all__ = ["Answer", "ask_gateway", "members", "secret"]
 
@@ -53,15 +53,15 @@ class _Participants(Struct, frozen=True):
     participants: list[_Member]
 
 
-async def ask_gateway(door: Door, path: str, *, with_token: bool = True) -> Answer:
+async def ask_gateway(login: Login, path: str, *, with_token: bool = True) -> Answer:
     """GET a path of the gateway.
 
     Raises:
         ConnectError: it cannot be reached, or there is no token to show.
     """
-    url = URL(door.url)
+    url = URL(login.url)
     where = url.with_scheme(_HTTP.get(url.scheme, url.scheme)).with_path(path).with_query(None)
-    headers = {"Authorization": f"Bearer {secret(door)}"} if with_token else {}
+    headers = {"Authorization": f"Bearer {secret(login)}"} if with_token else {}
     try:
         async with (
             asyncio.timeout(_ANSWER_S),
@@ -78,13 +78,13 @@ async def ask_gateway(door: Door, path: str, *, with_token: bool = True) -> Answ
         raise ConnectError(f"{where.origin()} cannot be reached: {error}", come_back=True) from None
 
 
-async def members(me: Client, door: Door | None) -> list[dict[str, Any]]:
+async def members(me: Client, login: Login | None) -> list[dict[str, Any]]:
     """Everyone who belongs to the space, as `GET /spaces/{space}/participants` has it, those here first.
 
     A gateway of another make may not tell: then it is those who are here.
     """
-    if door is not None:
-        answer = await ask_gateway(door, f"/spaces/{me.space}/participants")
+    if login is not None:
+        answer = await ask_gateway(login, f"/spaces/{me.space}/participants")
         if answer.status == 200:
             with suppress(msgspec.ValidationError):
                 msgspec.convert(answer.body, _Participants)
@@ -96,15 +96,15 @@ async def members(me: Client, door: Door | None) -> list[dict[str, Any]]:
     ]
 
 
-def secret(door: Door) -> str:
-    """The token of a door.
+def secret(login: Login) -> str:
+    """The token of a login.
 
     Raises:
         ConnectError: its file cannot be read.
     """
-    if isinstance(door.token, str):
-        return door.token.strip()
-    return _held(door.token)
+    if isinstance(login.token, str):
+        return login.token.strip()
+    return _held(login.token)
 
 
 def _held(file: Path) -> str:

@@ -10,8 +10,8 @@ from mew.client.errors import ConnectError
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
+from .errors import CommandError
 from .http_body import body_of
-from .locate.journal import Failed
 
 __all__ = ["page_link"]
 
@@ -28,7 +28,7 @@ async def page_link(url: str, space: str | None, token: str) -> str:
 
     Raises:
         ConnectError: it cannot be reached, or does not take the token.
-        Failed: it gives no link for this token, or it must be said which space is meant.
+        CommandError: it gives no link for this token, or it must be said which space is meant.
     """
     page = _page(url)
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token.strip()}"}) as session:
@@ -36,7 +36,7 @@ async def page_link(url: str, space: str | None, token: str) -> str:
         made = await _ask(session, "POST", page / "spaces" / named / "links")
     code = made.get("code")
     if not isinstance(code, str):
-        raise Failed(_OLDER)
+        raise CommandError(_OLDER)
     return str(page.with_fragment(f"link={code}"))
 
 
@@ -49,7 +49,7 @@ async def _only_space(session: aiohttp.ClientSession, page: URL) -> str:
     listed = (await _ask(session, "GET", page / "spaces")).get("spaces", ())
     names = [str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one]
     if len(names) != 1:
-        raise Failed(f"there are the spaces {', '.join(names)}; choose one with --space")
+        raise CommandError(f"there are the spaces {', '.join(names)}; choose one with --space")
     return names[0]
 
 
@@ -69,10 +69,10 @@ async def _ask(session: aiohttp.ClientSession, method: str, where: URL) -> dict[
         return said
     detail = said.get("detail")
     if not isinstance(detail, str) or said.get("error") in ("not_found", "method_not_allowed"):
-        raise Failed(_OLDER)
+        raise CommandError(_OLDER)
     if status in (401, 429, 503):
         raise ConnectError(detail, come_back=status != 401, status=status)
-    raise Failed(detail)
+    raise CommandError(detail)
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from mew.client.mcp.validation import InvalidArguments, check_call
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json
 
-from .locate.journal import Failed
-from .render.text import is_terminal, whole
-from .session import SaidNo
+from .errors import CommandError, ExitCode
+from .render.escape import escape_lines
+from .render.text import is_terminal
 
 __all__ = ["ask", "edited", "has_terminal"]
 
@@ -49,13 +49,13 @@ async def ask(question: str) -> str:
     Not standard input: another program may have written what is in it.
 
     Raises:
-        Failed: there is no terminal.
-        SaidNo: they typed the end of input.
+        CommandError: there is no terminal.
+        CommandError: they typed the end of input.
     """
     typed = await (_line_of_stdin(question) if sys.platform == "win32" else _line_of_terminal(question))
     if not typed:
         typer.echo(err=True)
-        raise SaidNo("nothing was decided")
+        raise CommandError("nothing was decided", ExitCode.NO)
     return typed.strip()
 
 
@@ -63,11 +63,11 @@ async def edited(arguments: dict[str, Any], schema: Any) -> dict[str, Any]:
     """The arguments as somebody left them in their editor: a JSON object that the schema allows.
 
     Raises:
-        Failed: there is no editor, or nobody to ask.
-        SaidNo: it failed, or what they left there is nothing.
+        CommandError: there is no editor, or nobody to ask.
+        CommandError: it failed, or what they left there is nothing.
     """
     if not is_terminal():
-        raise Failed("--edit needs a terminal; use --set key=value instead")
+        raise CommandError("--edit needs a terminal; use --set key=value instead")
     with TemporaryDirectory(prefix="mew-edit-") as folder:
         file = Path(folder, "arguments.json")
         _write(file, arguments)
@@ -78,7 +78,7 @@ async def edited(arguments: dict[str, Any], schema: Any) -> dict[str, Any]:
             except (ProtocolError, InvalidArguments) as error:
                 again = await ask(f"  ! {error}\n[e]dit again, or give up? ")
                 if again[:1].lower() != _SEE_ERROR:
-                    raise SaidNo("nothing was decided") from None
+                    raise CommandError("nothing was decided", ExitCode.NO) from None
 
 
 def _write(file: Path, arguments: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def _write(file: Path, arguments: dict[str, Any]) -> None:
 def _read(file: Path, schema: Any) -> dict[str, Any]:
     written = file.read_bytes()
     if not written.strip():
-        raise SaidNo("the file is empty, nothing was decided")
+        raise CommandError("the file is empty, nothing was decided", ExitCode.NO)
     arguments = decode_json(written)
     if not isinstance(arguments, dict):
         raise InvalidArguments("expected a JSON object with the arguments")
@@ -104,9 +104,9 @@ async def _open_editor(file: Path) -> None:
             process = await asyncio.create_subprocess_exec(*words, str(file))
             code = await process.wait()
     except (OSError, ValueError) as error:
-        raise Failed(f"the editor {named!r} does not start: {error}; set EDITOR") from error
+        raise CommandError(f"the editor {named!r} does not start: {error}; set EDITOR") from error
     if code != 0:
-        raise SaidNo(f"the editor ended with {code}, nothing was decided")
+        raise CommandError(f"the editor ended with {code}, nothing was decided", ExitCode.NO)
 
 
 @contextmanager
@@ -126,10 +126,10 @@ async def _line_of_terminal(question: str) -> str:
     try:
         terminal = os.open(_TERMINAL, os.O_RDWR)
     except OSError:
-        raise Failed("cannot ask for confirmation: there is no terminal") from None
+        raise CommandError("cannot ask for confirmation: there is no terminal") from None
     try:
         termios.tcflush(terminal, termios.TCIFLUSH)  # typed before the question was seen
-        unwritten = whole(question).encode("utf-8", "replace")
+        unwritten = escape_lines(question).encode("utf-8", "replace")
         while unwritten:
             unwritten = unwritten[os.write(terminal, unwritten) :]
         while True:
@@ -141,5 +141,5 @@ async def _line_of_terminal(question: str) -> str:
 
 
 async def _line_of_stdin(question: str) -> str:
-    typer.echo(whole(question), err=True, nl=False)
+    typer.echo(escape_lines(question), err=True, nl=False)
     return await asyncio.to_thread(sys.stdin.readline)

@@ -4,12 +4,12 @@ from typing import Final, NamedTuple
 
 __all__ = ["COMMANDS", "Listed"]
 
-_SERVE: Final = "Serve a space"
-_TAKE_PART: Final = "Take part"
-_DECIDE: Final = "Decide"
-_MANAGE: Final = "Say who may do what"
-_CONTROL: Final = "Control others"
-_LOOK_BACK: Final = "Look back, and check"
+_SERVE: Final = "Run a space"
+_TAKE_PART: Final = "Take part in a space"
+_DECIDE: Final = "Review proposals"
+_MANAGE: Final = "Manage access"
+_CONTROL: Final = "Control participants"
+_LOOK_BACK: Final = "Audit and diagnose"
 
 
 class Listed(NamedTuple):
@@ -25,7 +25,7 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Listed]] = {
-    "init": Listed("init.init:init", _SERVE, "Write a space.yaml, with comments, and what belongs to it."),
+    "init": Listed("init.init:init", _SERVE, "Write a commented space.yaml and the files it needs."),
     "up": Listed(
         "up.up:up",
         _SERVE,
@@ -34,20 +34,20 @@ COMMANDS: Final[dict[str, Listed]] = {
     "status": Listed(
         "up.status:status",
         _SERVE,
-        "Show what 'mew up' runs here, and how it is doing. Exit code 1 where something has failed or none runs.",
+        "Show the programs that 'mew up' runs here. Exit code 1 if one has failed, or none runs.",
         "a program has failed or is between two attempts, or nothing runs",
     ),
-    "logs": Listed("up.logs:logs", _SERVE, "Show what the programs of 'mew up' wrote."),
-    "restart": Listed("up.status:restart", _SERVE, "End one program of 'mew up', and start it again."),
+    "logs": Listed("up.logs:logs", _SERVE, "Show the logs of the programs that 'mew up' runs."),
+    "restart": Listed("up.status:restart", _SERVE, "Restart one program of 'mew up'."),
     "down": Listed(
         "up.status:down",
         _SERVE,
-        "Stop everything that 'mew up' runs here; returns when all of it has ended.",
+        "Stop everything that 'mew up' runs here, and wait until it has ended.",
     ),
     "gateway": Listed(
         "gateway:gateway",
         _SERVE,
-        "Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.",
+        "Serve the spaces of a space.yaml until stopped; SIGHUP reloads the file.",
     ),
     "autopilot": Listed(
         "autopilot:app",
@@ -57,71 +57,71 @@ COMMANDS: Final[dict[str, Listed]] = {
     "send": Listed(
         "send:send",
         _TAKE_PART,
-        "Send an envelope, and show its id once everyone is shown it.",
+        "Send an envelope, and print its id once it is delivered.",
         "the gateway refused it, or did not take it in time",
     ),
     "tail": Listed(
         "tail:tail",
         _TAKE_PART,
-        "Show what happens in the space, as it happens; the last ones first. Ctrl-C ends it.",
+        "Show the last envelopes of the space, then new ones as they arrive. Stop with Ctrl-C.",
         "the gateway does not tell what was before",
     ),
     "page": Listed(
         "page:page",
         _TAKE_PART,
-        "Show a link that signs you in on the page of the space, in a browser; it works once, for ten minutes.",
+        "Print a link that signs you in on the web page of the space. It works once, within ten minutes.",
     ),
     "participants": Listed(
         "participants:participants",
         _TAKE_PART,
-        "Who belongs to the space, who of them is here, and what each may do.",
+        "List the participants of the space: who is connected, and what each may do.",
         "the gateway does not tell",
     ),
     "tools": Listed(
         "tools:tools",
         _TAKE_PART,
-        "The tools that participants offer, and how to call them.",
+        "List the tools that participants offer, and how to call them.",
         "the one that is named does not say",
     ),
     "call": Listed(
         "tools:call",
         _TAKE_PART,
-        "Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.",
+        "Call a tool and print its result. If you may not call it, propose the call and wait for approval.",
         "refused, rejected, the tool failed, or nobody answered in time",
     ),
     "propose": Listed(
         "tools:propose",
         _TAKE_PART,
-        "Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.",
+        "Propose a tool call and wait for the outcome. Ctrl-C withdraws the proposal.",
         "rejected, withdrawn, nobody decided in time, or the tool failed",
     ),
     "bridge": Listed(
         "mcp.bridge:bridge",
         _SERVE,
-        "Make an MCP server a participant of a space: its tools, resources and prompts are there for all who may.",
+        "Make an MCP server a participant of a space, with its tools, resources and prompts.",
         "the server worked and then ended for good, or the space sent it away",
     ),
     "mcp": Listed(
         "mcp.mcp:mcp",
         _SERVE,
-        "Be an MCP server in front of a space: hosts use what its participants offer, with approval where needed.",
+        "Serve a space to MCP hosts: they use the tools of its participants, with approval if it is needed.",
     ),
     "wrap": Listed(
         "mcp.wrap:wrap",
         _SERVE,
-        "Be another MCP server with an approval layer in front: what is not allowed waits for your word.",
+        "Put an approval layer in front of an MCP server: calls you did not allow wait for your approval.",
         "the server worked and then ended for good",
     ),
     "proposals": Listed(
         "review.proposals:proposals",
         _DECIDE,
-        "What is proposed and waits for a decision, and what was decided last.",
+        "List the proposals that wait for a decision, and the last ones that were decided.",
         "there is no such proposal",
     ),
     "approve": Listed(
         "review.proposals:approve",
         _DECIDE,
-        "Carry a proposal out, as it is or with other arguments; shows what will run, and asks at the terminal.",
+        "Approve a proposal, as it is or with other arguments. Shows what will run, and asks for confirmation.",
         "there is no such proposal, you may not do it yourself, you said no when asked, or the tool failed",
     ),
     "rules": Listed(
@@ -139,142 +139,95 @@ COMMANDS: Final[dict[str, Listed]] = {
     "reject": Listed(
         "review.proposals:reject",
         _DECIDE,
-        "Say no to a proposal. Others can still approve it unless the proposer gives up.",
+        "Reject a proposal. Others can still approve it unless the proposer gives up.",
         "there is no such proposal, it is decided, or you may not",
     ),
     "questions": Listed(
         "review.questions:questions",
         _DECIDE,
-        "What others ask you while they work for you, and wait for.",
+        "List the questions that participants ask you while they work for you.",
         "the gateway does not tell",
     ),
     "answer": Listed(
         "review.questions:answer",
         _DECIDE,
-        "Answer a question, or decline to.",
+        "Answer a question, or decline it.",
         "there is no such question, or it is answered",
     ),
     "grant": Listed(
         "grant:grant",
         _MANAGE,
-        "Give somebody capabilities that you hold, for good or for a time.",
+        "Grant a participant capabilities that you hold, permanently or for a time.",
         "refused: you do not hold that yourself, or may not grant",
     ),
     "revoke": Listed(
         "grant:revoke",
         _MANAGE,
-        "Take back one grant, or everything inside these capabilities.",
+        "Revoke one grant, or every capability that fits a pattern.",
         "refused, or several grants could be meant",
     ),
     "invite": Listed(
         "grant:invite",
         _MANAGE,
-        "Let somebody into the space; their token is shown once, and never again.",
+        "Invite a participant to the space. Its token is shown only once.",
         "refused: they are there already, or you may not",
     ),
     "kick": Listed(
         "grant:kick",
         _MANAGE,
-        "Remove somebody from the space; they cannot come back with the token they have.",
+        "Remove a participant from the space. Its token is no longer valid.",
         "refused, or there is nobody of that name",
     ),
     "can": Listed(
         "can:can",
         _MANAGE,
-        "Say whether somebody may do something, and why: which capability allows it, and who gave that.",
+        "Check whether a participant may do something, and why: which capability allows it, and who granted it.",
         "they may not, or not all of it",
     ),
     "token": Listed(
         "token:token",
         _MANAGE,
-        "Whose tokens there are beside the space.yaml, and where; show one, make a new one, or seal one.",
+        "List the tokens beside the space.yaml, show one, make a new one, or seal one.",
     ),
-    "pause": Listed(
-        "participant:pause",
+    "participant": Listed(
+        "participant:participant",
         _CONTROL,
-        "Stop somebody from sending, until somebody resumes them or for a time.",
-        "refused",
-    ),
-    "resume": Listed(
-        "participant:resume",
-        _CONTROL,
-        "Let somebody go on who was paused.",
-        "refused",
-    ),
-    "status-of": Listed(
-        "participant:status_of",
-        _CONTROL,
-        "What a participant says of itself.",
-        "it does not answer in time, or is not here",
-    ),
-    "forget": Listed(
-        "participant:forget",
-        _CONTROL,
-        "Have somebody drop some of what they remember.",
-        "it is not here, or you may not",
-    ),
-    "compact": Listed(
-        "participant:compact",
-        _CONTROL,
-        "Have somebody make room in their memory, and wait until it is done.",
-        "it is not here, does not answer in time, or you may not",
-    ),
-    "clear": Listed(
-        "participant:clear",
-        _CONTROL,
-        "Have somebody forget everything.",
-        "it is not here, or you may not",
-    ),
-    "restart-of": Listed(
-        "participant:restart_of",
-        _CONTROL,
-        "Have somebody begin again as it was configured.",
-        "it is not here, or you may not",
-    ),
-    "shutdown": Listed(
-        "participant:shutdown",
-        _CONTROL,
-        "Have somebody cease, and wait until it has acknowledged or left.",
-        "it neither acknowledged nor left in time, or you may not",
+        "Control one participant: pause, resume, status, forget, compact, clear, restart, shutdown.",
+        "refused, not connected, or no answer in time",
     ),
     "reasoning": Listed(
         "reasoning:reasoning",
         _CONTROL,
-        "Who thinks aloud now, and stopping it.",
+        "List reasoning in progress, or cancel it.",
         "nobody thinks aloud under that name, or several could be meant",
     ),
     "replay": Listed(
         "replay.replay:replay",
         _LOOK_BACK,
-        "Play a recorded space again, at its pace. Keys: space pauses, + and - change the speed, q ends it.",
+        "Replay a recorded space at its own pace. Keys: space pauses, + and - change the speed, q quits.",
     ),
     "audit": Listed(
         "audit.app:audit",
         _LOOK_BACK,
-        "What happened in a space, from its journal, and the proof of it.",
+        "Query the journal of a space, and prove that it is complete.",
         "`verify` found something changed or missing; elsewhere, the answer may lack what could not be read",
     ),
     "conform": Listed(
         "conform.conform:conform",
         _LOOK_BACK,
-        "Try the specification on a gateway (mew conform URL), or on a participant.",
+        "Check a gateway (mew conform URL) or a participant against the specification.",
         "a MUST does not hold",
     ),
     "bench": Listed(
         "bench.bench:bench",
         _LOOK_BACK,
-        "Measure what a gateway can do, from outside: deliveries, proposals, streams, joins, HTTP, and their latency.",
+        "Measure throughput and latency of a gateway: deliveries, proposals, streams, joins, HTTP.",
         "a workload gave no figure, you said no when asked, or somebody invited could not be removed",
     ),
     "doctor": Listed(
         "doctor.doctor:doctor",
         _LOOK_BACK,
-        "Check versions, files, permissions, port, gateway, token, clock and disk, and say how to mend what is wrong.",
+        "Check versions, files, permissions, port, gateway, token, clock and disk, and say how to fix problems.",
         "there is a problem",
-    ),
-    "completion": Listed(
-        "completion:completion",
-        _LOOK_BACK,
-        "Print what makes a shell complete commands, options, names and ids of mew, or install it.",
     ),
 }

@@ -1,9 +1,8 @@
-"""What all everyday commands share: where the space is and who one is there, and how a command says no."""
+"""What the commands that act in a space share: the options that say where and as whom, and the connection."""
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,149 +10,119 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec,
 
 import typer
 
-from .exit_codes import Exit
-from .locate.gateway import (
-    AsName,
-    Door,
-    Flags,
-    GatewayUrl,
-    JoinBy,
-    JoinHow,
-    NearConfig,
-    TokenFile,
-    TokenText,
-    Wrapped,
-    reach_as_person,
-    reach_as_reviewer,
+from .errors import CommandError
+from .locate.login import (
+    AsOption,
+    GatewayOption,
+    JoinMode,
+    JoinOption,
+    Login,
+    LoginOptions,
+    SpaceFileOption,
+    SpaceOption,
+    TokenFileOption,
+    TokenOption,
+    WrappedOption,
+    find_person_login,
+    find_reviewer_login,
 )
-from .locate.journal import Failed, SpaceName
-from .render.text import whole
 
 if TYPE_CHECKING:
     from mew.client.client import Client
 
-__all__ = ["Place", "SaidNo", "everyday", "said_plainly"]
+__all__ = ["JsonOption", "SpaceSession", "session_command"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
-_PANEL: Final = "Where, and as whom"
-_FLAGS: Final = {
-    "gateway": GatewayUrl,
-    "space": SpaceName,
-    "who": AsName,
-    "token": TokenText,
-    "token_file": TokenFile,
-    "config": NearConfig,
-    "wrapped": Wrapped,
-    "join": JoinBy,
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+_PANEL: Final = "Connection"
+_OPTIONS: Final = {
+    "gateway": GatewayOption,
+    "space": SpaceOption,
+    "who": AsOption,
+    "token": TokenOption,
+    "token_file": TokenFileOption,
+    "config": SpaceFileOption,
+    "wrapped": WrappedOption,
+    "join": JoinOption,
 }
-_JSON: Final = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
-_NOBODY_THERE: Final = "; is the gateway running? 'mew gateway' starts one, 'mew doctor' looks what is wrong"
-
-
-class SaidNo(Exception):
-    """What was asked for is not to be had; the message says why."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """What was typed about where and as whom, and for whom the answer is.
+class SpaceSession:
+    """Where a command acts and as whom, and whether it answers a person or a program.
 
-    `decides`: whoever is not named is the reviewer, who may approve.
+    With `decides`, the default is the reviewer, who may approve.
     """
 
-    flags: Flags
+    options: LoginOptions
     json: bool = False
     decides: bool = False
 
     @cached_property
-    def door(self) -> Door:
+    def login(self) -> Login:
         """Where to connect.
 
         Raises:
-            Failed: something is missing; the sentence says what to give.
+            CommandError: something is missing; the message says what to give.
         """
-        return reach_as_reviewer(self.flags) if self.decides else reach_as_person(self.flags)
+        return find_reviewer_login(self.options) if self.decides else find_person_login(self.options)
 
     def run(self, core: "Callable[[Client], Awaitable[_Result]]") -> _Result:
-        """Connect, and do it there.
+        """Connect, and run `core` with the client.
 
         Raises:
-            Failed: as `door`.
+            CommandError: as `login`.
             MewError: no connection, or what was asked for was not done.
         """
         from mew.client.client import connect  # loads what not every command needs
         from mew.client.connection.websocket import Via
 
-        door = self.door
-        via = Via.FIRST_FRAME if self.flags.join is JoinHow.FRAME else Via.HEADER
+        login = self.login
+        via = Via.FIRST_FRAME if self.options.join is JoinMode.FRAME else Via.HEADER
         try:
-            there = connect(door.url, space=door.space, token=door.token, participant=door.who, via=via)
+            connecting = connect(
+                login.url, space=login.space, token=login.token, participant=login.who, via=via
+            )
         except ValueError as error:
-            raise Failed(str(error)) from error
+            raise CommandError(str(error)) from error
 
         async def inside() -> _Result:
-            async with there as me:
-                return await core(me)
+            async with connecting as client:
+                return await core(client)
 
         return asyncio.run(inside())
 
 
-def everyday(command: Callable[Concatenate[Place, _Parameters], None]) -> Callable[..., None]:
-    """A command of Typer from a function whose first parameter is a `Place`: it gets the options for that.
-
-    What goes wrong is one sentence on stderr and an exit code.
-    """
-    place, *own = inspect.signature(command, eval_str=True).parameters.values()
-    assert place.annotation is Place, f"the first parameter of {command.__name__} is no Place"
-
+def session_command(command: Callable[Concatenate[SpaceSession, _Parameters], None]) -> Callable[..., None]:
+    """Make a Typer command from a function whose first parameter is a `SpaceSession`, with the options for it."""
+    session, *own = inspect.signature(command, eval_str=True).parameters.values()
+    assert session.annotation is SpaceSession, (
+        f"the first parameter of {command.__name__} is not a SpaceSession"
+    )
     call: Callable[..., None] = command
 
-    def typed(**given: Any) -> None:
-        with said_plainly(given.pop("typed_as").command_path):
-            _check_text(given)
-            flags = Flags(**{name: given.pop(name) for name in _FLAGS})
-            call(Place(flags, given.pop("as_json")), **given)
+    def run(**given: Any) -> None:
+        _check_text(given)
+        options = LoginOptions(**{name: given.pop(name) for name in _OPTIONS})
+        call(SpaceSession(options, given.pop("as_json")), **given)
 
-    added = [_keyword("typed_as", typer.Context), _keyword("as_json", _JSON, default=False)]
-    added += [_keyword(name, _in_panel(option)) for name, option in _FLAGS.items()]
+    added = [_keyword("as_json", JsonOption, default=False)]
+    added += [_keyword(name, _in_panel(option)) for name, option in _OPTIONS.items()]
     every = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own] + added
-    typed.__name__, typed.__doc__, typed.__module__ = command.__name__, command.__doc__, command.__module__
-    typed.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what Typer looks at
-    typed.__annotations__ = {one.name: one.annotation for one in every}
-    return typed
-
-
-@contextmanager
-def said_plainly(command: str) -> Iterator[None]:
-    """Inside it, what goes wrong ends the command with a sentence on stderr, and no traceback."""
-    from mew.client.errors import ConnectError, Disconnected, MewError
-    from mew.client.mcp.validation import InvalidArguments
-    from mew.protocol.errors import InvalidCapability
-
-    try:
-        yield
-    except ConnectError as error:
-        nobody = error.come_back and error.status is None
-        _end(command, f"{error}{_NOBODY_THERE if nobody else ''}", Exit.WRONG)
-    except (Failed, Disconnected, InvalidArguments, InvalidCapability) as error:
-        _end(command, str(error), Exit.WRONG)
-    except (SaidNo, MewError) as error:
-        _end(command, str(error), Exit.SAID_NO)
-
-
-def _end(command: str, text: str, code: int) -> None:
-    typer.echo(f"{command}: {whole(text)}", err=True)
-    raise typer.Exit(code) from None
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what Typer looks at
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    return run
 
 
 def _check_text(given: dict[str, Any]) -> None:
-    """A shell may hand over any bytes; what is no text has no form in JSON."""
+    """Refuse what is not text: a shell may pass any bytes, and these have no form in JSON."""
     for values in given.values():
         for value in values if isinstance(values, list) else [values]:
             if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
-                raise Failed(f"{value!r} is not text in UTF-8")
+                raise CommandError(f"{value!r} is not UTF-8 text")
 
 
 def _keyword(name: str, annotation: Any, default: object = None) -> inspect.Parameter:

@@ -6,7 +6,7 @@ import pytest
 
 import mew
 from mew.cli.commands.capability_argument import read_capabilities
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.testing import Space
 
 WHO: dict[str, list[Any]] = {"ann": ["*"], "files": [], "disk": []}
@@ -71,6 +71,6 @@ async def test_json_is_taken_as_it_is() -> None:
     ],
 )
 async def test_what_would_be_of_no_use_is_not_granted(written: str, why: str) -> None:
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(CommandError) as failed:
         await read(written)
     assert why in str(failed.value)

@@ -7,7 +7,7 @@ import pytest
 
 from mew.cli.commands.send import contents, sent_to
 from mew.cli.commands.tail import Picked, follow, last
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.protocol.envelope import Envelope
 from mew.testing import Space
 
@@ -118,7 +118,7 @@ def test_a_payload_is_what_was_typed(
     ],
 )
 def test_what_is_no_payload_is_said(kind: str, words: list[str], payload: str | None, says: str) -> None:
-    with pytest.raises(Failed, match=says):
+    with pytest.raises(CommandError, match=says):
         contents(kind, words, payload, "plain")
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import mew
-from mew.cli.commands.tool_list import shown_offers
-from mew.cli.commands.tools import arguments_for, offered
-from mew.cli.locate.journal import Failed
-from mew.cli.render.duration import seconds_of
-from mew.cli.render.text import shown_value, whole
+from mew.cli.commands.tools import arguments_for, offered, shown_offers
+from mew.cli.errors import CommandError
+from mew.cli.render.escape import escape_lines
+from mew.cli.render.text import shown_value
+from mew.cli.render.times import seconds_of
 from mew.proposals.catalogue import Tool
 from mew.testing import Space
 
@@ -60,16 +60,16 @@ async def test_arguments_are_read_and_checked_by_the_schema_of_the_tool() -> Non
     async with Space(WHO) as space, space.serving(calculator(), "calc"), space.connect("ann") as ann:
         assert await arguments_for(ann, "calc", "add", ["a=2"], None) == {"a": 2}
         with pytest.raises(
-            Failed, match="add: unknown argument 'c', expected: 'a', 'b'; 'mew tools calc' says"
+            CommandError, match="add: unknown argument 'c', expected: 'a', 'b'; 'mew tools calc' says"
         ):
             await arguments_for(ann, "calc", "add", ["a=2", "c=1"], None)
 
 
 async def test_a_tool_that_is_not_there_is_said_with_the_nearest() -> None:
     async with Space(WHO) as space, space.serving(calculator(), "calc"), space.connect("ann") as ann:
-        with pytest.raises(Failed, match="calc has no tool 'ad'; did you mean 'add'"):
+        with pytest.raises(CommandError, match="calc has no tool 'ad'; did you mean 'add'"):
             await arguments_for(ann, "calc", "ad", [], None)
-        with pytest.raises(Failed, match="calc has no tool 'zzz'; 'mew tools calc' lists those it has"):
+        with pytest.raises(CommandError, match="calc has no tool 'zzz'; 'mew tools calc' lists those it has"):
             await arguments_for(ann, "calc", "zzz", [], None)
 
 
@@ -108,7 +108,7 @@ def test_a_value_is_shown_so_that_nothing_in_it_acts(value: Any, shown: str) -> 
 
 
 def test_tabs_are_blanks() -> None:
-    assert whole("a\tb") == "a       b"
+    assert escape_lines("a\tb") == "a       b"
 
 
 @pytest.mark.parametrize(
@@ -120,5 +120,5 @@ def test_a_time_is_read_as_people_write_it(written: str, seconds: float) -> None
 
 
 def test_what_is_no_time_is_said() -> None:
-    with pytest.raises(Failed, match="--for 'soon' is no time; write 90s, 15m, 2h or 1d"):
+    with pytest.raises(CommandError, match="--for 'soon' is no time; write 90s, 15m, 2h or 1d"):
         seconds_of("soon")

@@ -34,7 +34,7 @@ from mew.cli.commands.audit.chain import show_chain
 from mew.cli.commands.audit.facts import show_attempts, show_candidates, show_facts, show_refusals
 from mew.cli.commands.audit.grants import show_given, show_holders
 from mew.cli.commands.audit.statistics import show_statistics
-from mew.cli.render.table import about, console, lasting, name, outcome, verb, who_did, whom, written_json
+from mew.cli.render.table import about, console, json_line, lasting, name, outcome, verb, who_did, whom
 from mew.protocol.envelope import GATEWAY
 
 
@@ -165,4 +165,4 @@ def test_a_chain_that_was_broken_or_needed_more_says_so() -> None:
 
 
 def test_json_is_visible_ascii() -> None:
-    assert written_json({"a": "\u202eü\x1b\U0001f600"}) == '{"a":"\\u202e\\u00fc\\u001b\\ud83d\\ude00"}'
+    assert json_line({"a": "\u202eü\x1b\U0001f600"}) == '{"a":"\\u202e\\u00fc\\u001b\\ud83d\\ude00"}'

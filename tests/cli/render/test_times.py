@@ -7,7 +7,7 @@ import pytest
 from tests.audit.office import office
 from typer.testing import CliRunner
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.cli.main import app
 from mew.cli.render.times import read_time
 
@@ -44,7 +44,7 @@ def test_a_day_begins_at_midnight_here() -> None:
 
 @pytest.mark.parametrize("written", ["", "h", "-1h", "1.2.3h", "²h", "999999999999w", "5y", "31.1.2026"])
 def test_what_is_no_time(written: str) -> None:
-    with pytest.raises(Failed, match="--at"):
+    with pytest.raises(CommandError, match="--at"):
         read_time("--at", written, NOW)
 
 

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mew.cli.errors import told
+from mew.cli.errors import CommandError
 from mew.cli.event_loop import fast_loop
-from mew.cli.locate.gateway import AsName, Door, Flags, TokenFile, TokenText, reach
-from mew.cli.locate.journal import Failed, SpaceName
+from mew.cli.locate.login import (
+    AsOption,
+    Login,
+    LoginOptions,
+    SpaceOption,
+    TokenFileOption,
+    TokenOption,
+    find_login,
+)
 from mew.protocol.visible import visible
 
 if TYPE_CHECKING:
@@ -36,10 +43,10 @@ def autopilot(
             help="Where the gateway is, like ws://127.0.0.1:8080. Else MEW_GATEWAY, else that of the space.yaml.",
         ),
     ] = None,
-    space: SpaceName = None,
-    who: AsName = None,
-    token: TokenText = None,
-    token_file: TokenFile = None,
+    space: SpaceOption = None,
+    who: AsOption = None,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
     mode: Annotated[
         str | None,
         typer.Option("--mode", metavar="MODE", help="off, shadow, suggest or act; else what the file says."),
@@ -60,10 +67,9 @@ def autopilot(
     """
     if context.invoked_subcommand is not None:
         return
-    with told("mew autopilot"):
-        settings = read_config(config, mode)
-        door = reach(Flags(gateway=url, space=space, who=who, token=token, token_file=token_file))
-        _run(door, settings)
+    settings = read_config(config, mode)
+    login = find_login(LoginOptions(gateway=url, space=space, who=who, token=token, token_file=token_file))
+    _run(login, settings)
 
 
 @app.command()
@@ -122,7 +128,7 @@ def read_config(path: Path | None, mode: str | None = None) -> "AutopilotSetting
     """The settings of a file, or the defaults; `mode` overrides what the file says.
 
     Raises:
-        Failed: the file cannot be read, or a setting is wrong.
+        CommandError: the file cannot be read, or a setting is wrong.
     """
     import yaml
 
@@ -137,15 +143,15 @@ def read_config(path: Path | None, mode: str | None = None) -> "AutopilotSetting
         elif isinstance(written, dict) and isinstance(written.get("autopilot"), dict):
             written = written["autopilot"]
         if not isinstance(written, dict):
-            raise Failed(f"{path}: expected a mapping of settings")
+            raise CommandError(f"{path}: expected a mapping of settings")
         return read_settings({**written, "mode": mode} if mode is not None else written)
     except InvalidSettings as error:
-        raise Failed(f"{path or '--mode'}: {error}") from error
+        raise CommandError(f"{path or '--mode'}: {error}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Failed(f"{path}: {error}") from error
+        raise CommandError(f"{path}: {error}") from error
 
 
-def _run(door: Door, settings: "AutopilotSettings") -> None:
+def _run(login: Login, settings: "AutopilotSettings") -> None:
     from mew.client.errors import ConnectError, Disconnected
     from mew.client.participant.participant import run_program
     from mew.gateway.logs import LogFormat, LogLevel, set_up
@@ -153,21 +159,21 @@ def _run(door: Door, settings: "AutopilotSettings") -> None:
     set_up(LogFormat.TEXT, LogLevel.INFO)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     try:
-        run_program(lambda: _serve(door, settings), loop_factory=fast_loop())
+        run_program(lambda: _serve(login, settings), loop_factory=fast_loop())
     except Disconnected as error:
         typer.echo(f"mew autopilot: {visible(str(error))}", err=True)
         raise typer.Exit(_DIED) from None
     except (ConnectError, OSError, ValueError) as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
-async def _serve(door: Door, settings: "AutopilotSettings") -> None:
+async def _serve(login: Login, settings: "AutopilotSettings") -> None:
     from mew.autopilot.participant import AutopilotParticipant
     from mew.client.client import connect
 
-    secret = door.token.read_text(encoding="utf-8") if isinstance(door.token, Path) else door.token
+    secret = login.token.read_text(encoding="utf-8") if isinstance(login.token, Path) else login.token
     seed = sha256(f"autopilot audits\n{secret.strip()}".encode()).hexdigest()
-    async with connect(door.url, space=door.space, token=door.token, first_within_s=inf) as client:
+    async with connect(login.url, space=login.space, token=login.token, first_within_s=inf) as client:
         running = AutopilotParticipant(client, settings, seed=seed)
         typer.echo(f"mew autopilot: {client.id} in space {client.space}, mode {settings.mode}", err=True)
         await running.run()

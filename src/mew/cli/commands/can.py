@@ -4,10 +4,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from mew.cli import completion
+from mew.cli.errors import CommandError, ExitCode
 from mew.cli.http import members
-from mew.cli.locate.journal import Failed
 from mew.cli.render.text import say, say_json
-from mew.cli.session import Place, SaidNo, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope
@@ -22,10 +23,15 @@ __all__ = ["can", "given_and_taken"]
 _PAST_MAX: Final = 2_000
 
 
-@everyday
+@session_command
 def can(
-    place: Place,
-    participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Who.")],
+    session: SpaceSession,
+    participant: Annotated[
+        str,
+        typer.Argument(
+            metavar="PARTICIPANT", help="The participant.", autocompletion=completion.participants
+        ),
+    ],
     what: Annotated[
         str,
         typer.Argument(
@@ -34,7 +40,7 @@ def can(
     ],
     to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="To whom it would be sent.")] = None,
 ) -> None:
-    """Say whether somebody may do something, and why: which capability allows it, and who gave that.
+    """Check whether a participant may do something, and why: which capability allows it, and who granted it.
 
     Exit code 1: they may not, or not all of it.
 
@@ -43,14 +49,17 @@ def can(
     asked = _asked(what, to)
 
     async def core(me: Client) -> Verdict:
-        everyone = await members(me, place.door)
+        everyone = await members(me, session.login)
         if participant not in [one["id"] for one in everyone]:
-            raise SaidNo(f"{participant!r} does not belong to this space; 'mew participants' says who does")
+            raise CommandError(
+                f"{participant!r} does not belong to this space; 'mew participants' says who does",
+                ExitCode.NO,
+            )
         gifts = given_in(await given_and_taken(me), participant)
         return verdict_of(participant, asked, everyone, gifts)
 
-    verdict = place.run(core)
-    if place.json:
+    verdict = session.run(core)
+    if session.json:
         say_json(verdict.as_dict())
     else:
         for line in explained(verdict):
@@ -63,7 +72,7 @@ def _asked(what: str, to: str | None) -> Capability:
     try:
         asked: Any = decode_json(what.encode()) if what.startswith("{") else what
     except (ProtocolError, UnicodeError) as error:
-        raise Failed(f"{what[:80]!r} is no JSON: {error}") from error
+        raise CommandError(f"{what[:80]!r} is no JSON: {error}") from error
 
     try:
         written = Capability.parse(asked).source
@@ -71,7 +80,7 @@ def _asked(what: str, to: str | None) -> Capability:
             written["to"] = to
         return Capability.parse(written)
     except InvalidCapability as error:
-        raise Failed(f"{named(what)}: {error}") from error
+        raise CommandError(f"{named(what)}: {error}") from error
 
 
 async def given_and_taken(me: Client) -> list[Envelope]:

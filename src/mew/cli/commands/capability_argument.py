@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.cli.render.text import note
 from mew.client.client import Client
 from mew.protocol.capability import JSON, Capability
@@ -25,7 +25,7 @@ async def read_capabilities(me: Client, written: Sequence[str]) -> list[Any]:
     """The capabilities that are meant. A word that is no kind is a tool, if one of that name is known here.
 
     Raises:
-        Failed: a word is neither, or a tool of several participants, or not JSON. The message says what to write.
+        CommandError: a word is neither, or a tool of several participants, or not JSON. The message says what to write.
     """
     return [await _read(me, one) for one in written]
 
@@ -35,7 +35,7 @@ async def _read(me: Client, written: str) -> Any:
         try:
             return decode_json(written.encode())
         except (ProtocolError, UnicodeError) as error:
-            raise Failed(f"{written[:80]!r} is no JSON: {error}") from error
+            raise CommandError(f"{written[:80]!r} is no JSON: {error}") from error
     if _is_kind(written.partition(":")[0]):
         return written
     return await _tool(me, written)
@@ -45,7 +45,7 @@ def _is_kind(pattern: str) -> bool:
     try:
         capability = Capability.parse({"kind": pattern})
     except InvalidCapability as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     return any(capability.fits(kind, (), dict) for kind in _KINDS)
 
 
@@ -54,7 +54,7 @@ async def _tool(me: Client, word: str) -> str:
     try:
         meant = Capability.parse({"kind": "tool", "payload": {"name": word}})
     except InvalidCapability as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     fitting = [tool for tool in tools if meant.fits("tool", (), partial(_named, tool.name))]
     offering = sorted({tool.participant for tool in fitting})
     if len(offering) == 1:
@@ -63,13 +63,13 @@ async def _tool(me: Client, word: str) -> str:
     if offering:
         asks = {"method": "tools/call", "params": {"name": word}}
         one = json.dumps({"kind": Kind.MCP_REQUEST, "to": offering[0], "payload": asks})
-        raise Failed(
+        raise CommandError(
             f"{word!r} is a tool of {' and of '.join(map(named, offering))}; write {_CALL + word!r} for all of them,"
             f" or for one: '{one}'"
         )
     near = get_close_matches(word, [tool.name for tool in tools], 1) or get_close_matches(word, _KINDS, 1)
     hint = f"; did you mean {near[0]!r}?" if near else "; 'mew tools' lists the tools"
-    raise Failed(
+    raise CommandError(
         f"{word!r} is neither a kind of envelope nor a tool known here{hint}"
         ' A kind of your own is written as JSON: \'{"kind": "…"}\''
     )

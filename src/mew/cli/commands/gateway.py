@@ -40,7 +40,7 @@ def gateway(
         bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
     ] = False,
 ) -> None:
-    """Serve the spaces of a space.yaml until stopped; SIGHUP reads the file again.
+    """Serve the spaces of a space.yaml until stopped; SIGHUP reloads the file.
 
     Examples:
       mew gateway

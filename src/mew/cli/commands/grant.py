@@ -5,14 +5,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from mew.cli.files import whole_file
-from mew.cli.locate.ids import pick_id
-from mew.cli.locate.journal import Failed
+from mew.cli import completion
+from mew.cli.errors import CommandError
+from mew.cli.files import new_file
 from mew.cli.render.capability import in_words
-from mew.cli.render.duration import Lasting, seconds_of
-from mew.cli.render.ids import matching, short
+from mew.cli.render.ids import matching, pick_id, short
 from mew.cli.render.text import note, say, say_json
-from mew.cli.session import Place, everyday
+from mew.cli.render.times import Lasting, seconds_of
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.management import Granted, Invited
 from mew.protocol.kinds import Kind
@@ -22,7 +22,10 @@ from .capability_argument import read_capabilities
 
 __all__ = ["grant", "invite", "kick", "revoke"]
 
-Whom = Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Whom it is about.")]
+Whom = Annotated[
+    str,
+    typer.Argument(metavar="PARTICIPANT", help="The participant.", autocompletion=completion.participants),
+]
 Capabilities = Annotated[
     list[str] | None,
     typer.Argument(
@@ -36,22 +39,22 @@ _PAST_MAX: Final = 1_000
 _TOKEN_CHARS_MAX: Final = 4_096
 
 
-@everyday
+@session_command
 def grant(
-    place: Place,
+    session: SpaceSession,
     participant: Whom,
     capabilities: Capabilities = None,
     lasting: Lasting = None,
     message: Message = None,
 ) -> None:
-    """Give somebody capabilities that you hold, for good or for a time.
+    """Grant a participant capabilities that you hold, permanently or for a time.
 
     Examples:
       mew grant agent write_file --for 1h
       mew grant agent mcp/request:tools/call:write_file
     """
     if not capabilities:
-        raise Failed(
+        raise CommandError(
             "nothing to grant: name a tool, such as read_file, or a capability, such as mcp/proposal"
         )
     ttl_s = seconds_of(lasting)
@@ -60,8 +63,8 @@ def grant(
         given = await read_capabilities(me, capabilities)
         return await me.grant(participant, *given, reason=message, ttl_s=ttl_s)
 
-    granted = place.run(core)
-    if place.json:
+    granted = session.run(core)
+    if session.json:
         fields = {"id": granted.id, "recipient": granted.recipient, "capabilities": granted.capabilities}
         say_json({**fields, "acknowledged": granted.acknowledged})
         return
@@ -69,9 +72,9 @@ def grant(
     say(f"{named(participant)} may now {in_words(granted.capabilities)}{until}: grant {short(granted.id)}")
 
 
-@everyday
+@session_command
 def revoke(
-    place: Place,
+    session: SpaceSession,
     participant: Whom,
     capabilities: Capabilities = None,
     grant_id: Annotated[
@@ -85,31 +88,31 @@ def revoke(
     ] = None,
     message: Message = None,
 ) -> None:
-    """Take back one grant, or everything inside these capabilities.
+    """Revoke one grant, or every capability that fits a pattern.
 
     Examples:
       mew revoke agent write_file
       mew revoke agent --grant 3f2a91c0
     """
     if (grant_id is None) is not bool(capabilities):
-        raise Failed("name either capabilities or a grant with --grant")
+        raise CommandError("name either capabilities or a grant with --grant")
 
     async def core(me: Client) -> tuple[str, list[Any]]:
         taken = await read_capabilities(me, capabilities or [])
         meant = None if grant_id is None else await _grant(me, participant, grant_id)
         return (await me.revoke(participant, *taken, grant_id=meant, reason=message)).id, taken
 
-    sent, taken = place.run(core)
-    if place.json:
+    sent, taken = session.run(core)
+    if session.json:
         say_json({"id": sent, "recipient": participant})
     else:
         what = in_words(taken) if taken else f"grant {grant_id}"
         say(f"taken from {named(participant)}: {what}")
 
 
-@everyday
+@session_command
 def invite(
-    place: Place,
+    session: SpaceSession,
     participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="What they will be called.")],
     capabilities: Capabilities = None,
     save_to: Annotated[
@@ -123,7 +126,7 @@ def invite(
     ] = None,
     message: Message = None,
 ) -> None:
-    """Let somebody into the space; their token is shown once, and never again.
+    """Invite a participant to the space. Its token is shown only once.
 
     Example: mew invite cat chat mcp/proposal --output cat.token
     """
@@ -133,18 +136,18 @@ def invite(
         return await me.invite(participant, *given, email=email, reason=message)
 
     if save_to is None:
-        _show_invited(place, place.run(core))
+        _show_invited(session, session.run(core))
         return
-    with whole_file(save_to) as file:
-        invited = place.run(core)
+    with new_file(save_to) as file:
+        invited = session.run(core)
         file.write(f"{invited.token}\n".encode())
     note(f"the token is in {save_to}")
-    _show_invited(place, invited, kept=True)
+    _show_invited(session, invited, kept=True)
 
 
-@everyday
-def kick(place: Place, participant: Whom, message: Message = None) -> None:
-    """Remove somebody from the space; they cannot come back with the token they have.
+@session_command
+def kick(session: SpaceSession, participant: Whom, message: Message = None) -> None:
+    """Remove a participant from the space. Its token is no longer valid.
 
     Example: mew kick agent -m "misbehaves"
     """
@@ -152,16 +155,16 @@ def kick(place: Place, participant: Whom, message: Message = None) -> None:
     async def core(me: Client) -> str:
         return (await me.kick(participant, reason=message)).id
 
-    sent = place.run(core)
-    if place.json:
+    sent = session.run(core)
+    if session.json:
         say_json({"id": sent, "participant_id": participant})
     else:
         say(f"{named(participant)} is removed")
 
 
-def _show_invited(place: Place, invited: Invited, *, kept: bool = False) -> None:
+def _show_invited(session: SpaceSession, invited: Invited, *, kept: bool = False) -> None:
     token = {} if kept else {"token": invited.token}
-    if place.json:
+    if session.json:
         where = {"participant_id": invited.participant_id, "connection_url": invited.connection_url}
         say_json({**where, **token, "email": invited.email})
         return

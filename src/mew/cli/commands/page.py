@@ -11,26 +11,26 @@ from mew.cli.browser import open_in_browser
 from mew.cli.http import secret
 from mew.cli.page_link import page_link
 from mew.cli.render.text import note, say, say_json
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 
 __all__ = ["page"]
 
 
-@everyday
+@session_command
 def page(
-    place: Place,
+    session: SpaceSession,
     *,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser, too.")] = False,
 ) -> None:
-    """Show a link that signs you in on the page of the space, in a browser; it works once, for ten minutes.
+    """Print a link that signs you in on the web page of the space. It works once, within ten minutes.
 
     Who opens it is you there, for thirty days or until your token is another: give it to nobody else.
 
     Example: mew page --open
     """
-    door = replace(place, decides=True).door
-    link = asyncio.run(page_link(door.url, door.space, secret(door)))
-    if place.json:
+    login = replace(session, decides=True).login
+    link = asyncio.run(page_link(login.url, login.space, secret(login)))
+    if session.json:
         say_json({"url": link})
     else:
         say(link)

@@ -1,4 +1,4 @@
-"""`mew pause`, `resume`, `status-of`, `forget`, `compact`, `clear`, `restart-of`, `shutdown`: control of others."""
+"""`mew participant`: control one participant of the space."""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from mew.cli.render.duration import Lasting, seconds_of
+from mew.cli import completion
+from mew.cli.render.escape import escape_lines
 from mew.cli.render.ids import short
-from mew.cli.render.text import say, say_json, whole
-from mew.cli.session import Place, everyday
+from mew.cli.render.text import say, say_json
+from mew.cli.render.times import Lasting, seconds_of
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.errors import Absent
 from mew.client.management import Oversight
@@ -17,157 +19,173 @@ from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.visible import literal, named
 
-__all__ = ["clear", "compact", "forget", "pause", "restart_of", "resume", "shutdown", "status_of"]
+__all__ = ["participant"]
 
-Whom = Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Whom it is about.")]
-Message = Annotated[str | None, typer.Option("--message", "-m", help="Why; everyone can read it.")]
+participant = typer.Typer(
+    name="participant",
+    help="Control one participant: pause, resume, status, forget, compact, clear, restart, shutdown.",
+    no_args_is_help=True,
+)
+
+Whom = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The participant.", autocompletion=completion.participants),
+]
+Message = Annotated[str | None, typer.Option("--message", "-m", help="The reason; everyone can read it.")]
 Timeout = Annotated[
-    float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer.")
+    float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for an answer.")
 ]
 
 
 class Direction(StrEnum):
-    """Which end of a memory."""
+    """Which end of the context."""
 
     OLDEST = "oldest"
     NEWEST = "newest"
 
 
-@everyday
-def pause(place: Place, participant: Whom, lasting: Lasting = None, message: Message = None) -> None:
-    """Stop somebody from sending, until somebody resumes them or for a time.
+@participant.command("pause")
+@session_command
+def pause(session: SpaceSession, name: Whom, lasting: Lasting = None, message: Message = None) -> None:
+    """Pause a participant: it can send nothing until it is resumed, or for a time.
 
-    Example: mew pause agent --for 15m -m "let us look at this first"
+    Example: mew participant pause agent --for 15m -m "let us look at this first"
     """
     timeout_s = seconds_of(lasting)
     until = "until it is resumed" if lasting is None else f"for {lasting}"
     _tell(
-        place,
-        participant,
-        lambda control: control.pause(participant, timeout_s=timeout_s, reason=message),
+        session,
+        name,
+        lambda control: control.pause(name, timeout_s=timeout_s, reason=message),
         f"is paused {until}",
     )
 
 
-@everyday
-def resume(place: Place, participant: Whom, message: Message = None) -> None:
-    """Let somebody go on who was paused.
+@participant.command("resume")
+@session_command
+def resume(session: SpaceSession, name: Whom, message: Message = None) -> None:
+    """Resume a participant that was paused.
 
-    Example: mew resume agent
+    Example: mew participant resume agent
     """
-    _tell(place, participant, lambda control: control.resume(participant, reason=message), "may go on")
+    _tell(session, name, lambda control: control.resume(name, reason=message), "is resumed")
 
 
-@everyday
-def status_of(
-    place: Place,
-    participant: Whom,
+@participant.command("status")
+@session_command
+def status(
+    session: SpaceSession,
+    name: Whom,
     fields: Annotated[
-        list[str] | None, typer.Option("--field", metavar="FIELD", help="Only this of it; may be repeated.")
+        list[str] | None, typer.Option("--field", metavar="FIELD", help="Only this field. May be repeated.")
     ] = None,
     timeout_s: Timeout = 5.0,
 ) -> None:
-    """What a participant says of itself.
+    """Ask a participant for its status.
 
-    Example: mew status-of agent
+    Example: mew participant status agent
     """
 
     async def core(me: Client) -> dict[str, Any]:
-        return await me.control.request_status(participant, fields=fields, timeout_s=timeout_s)
+        return await me.control.request_status(name, fields=fields, timeout_s=timeout_s)
 
-    said = place.run(core)
-    if place.json:
+    said = session.run(core)
+    if session.json:
         say_json(said)
         return
     for name, value in said.items():
-        say(f"{named(name)}: {whole(value) if isinstance(value, str) else literal(value)}")
+        say(f"{named(name)}: {escape_lines(value) if isinstance(value, str) else literal(value)}")
 
 
-@everyday
+@participant.command("forget")
+@session_command
 def forget(
-    place: Place,
-    participant: Whom,
-    direction: Annotated[Direction, typer.Argument(help="Which of what it remembers.")] = Direction.OLDEST,
+    session: SpaceSession,
+    name: Whom,
+    direction: Annotated[Direction, typer.Argument(help="Which entries.")] = Direction.OLDEST,
     entries: Annotated[
-        int | None, typer.Option("--entries", "-n", min=1, help="How many; else it decides.")
+        int | None,
+        typer.Option("--entries", "-n", min=1, help="How many; by default the participant decides."),
     ] = None,
 ) -> None:
-    """Have somebody drop some of what they remember.
+    """Ask a participant to forget part of its context.
 
-    Example: mew forget agent oldest -n 50
+    Example: mew participant forget agent oldest -n 50
     """
     _tell(
-        place,
-        participant,
-        lambda control: control.forget(participant, direction.value, entries),
-        f"is asked to forget the {direction.value}",
+        session,
+        name,
+        lambda control: control.forget(name, direction.value, entries),
+        f"was asked to forget the {direction.value} entries",
         must_be_here=True,
     )
 
 
-@everyday
+@participant.command("compact")
+@session_command
 def compact(
-    place: Place,
-    participant: Whom,
-    tokens: Annotated[int | None, typer.Option("--tokens", min=1, help="To how many tokens.")] = None,
+    session: SpaceSession,
+    name: Whom,
+    tokens: Annotated[int | None, typer.Option("--tokens", min=1, help="Target size in tokens.")] = None,
     message: Message = None,
     timeout_s: Timeout = 60.0,
 ) -> None:
-    """Have somebody make room in their memory, and wait until it is done.
+    """Ask a participant to compact its context, and wait until it has done so.
 
-    Example: mew compact agent --tokens 8000
+    Example: mew participant compact agent --tokens 8000
     """
 
     async def core(me: Client) -> dict[str, Any]:
-        done = await me.control.compact(
-            participant, target_tokens=tokens, reason=message, timeout_s=timeout_s
-        )
+        done = await me.control.compact(name, target_tokens=tokens, reason=message, timeout_s=timeout_s)
         said: dict[str, Any] = decode_json(encode_json(done))
         return said
 
-    said = place.run(core)
-    if place.json:
+    said = session.run(core)
+    if session.json:
         say_json(said)
     else:
-        say(f"{named(participant)} has compacted: {literal(said)}")
+        say(f"{named(name)} has compacted: {literal(said)}")
 
 
-@everyday
-def clear(place: Place, participant: Whom) -> None:
-    """Have somebody forget everything.
+@participant.command("clear")
+@session_command
+def clear(session: SpaceSession, name: Whom) -> None:
+    """Ask a participant to clear its context.
 
-    Example: mew clear agent
+    Example: mew participant clear agent
     """
-    said = "is asked to forget everything"
-    _tell(place, participant, lambda control: control.clear(participant), said, must_be_here=True)
+    said = "was asked to clear its context"
+    _tell(session, name, lambda control: control.clear(name), said, must_be_here=True)
 
 
-@everyday
-def restart_of(place: Place, participant: Whom) -> None:
-    """Have somebody begin again as it was configured.
+@participant.command("restart")
+@session_command
+def restart(session: SpaceSession, name: Whom) -> None:
+    """Ask a participant to restart with its configuration.
 
-    Example: mew restart-of agent
+    Example: mew participant restart agent
     """
-    said = "is asked to begin again"
-    _tell(place, participant, lambda control: control.restart(participant), said, must_be_here=True)
+    said = "was asked to restart"
+    _tell(session, name, lambda control: control.restart(name), said, must_be_here=True)
 
 
-@everyday
-def shutdown(place: Place, participant: Whom, timeout_s: Timeout = 10.0) -> None:
-    """Have somebody cease, and wait until it has acknowledged or left.
+@participant.command("shutdown")
+@session_command
+def shutdown(session: SpaceSession, name: Whom, timeout_s: Timeout = 10.0) -> None:
+    """Shut a participant down and wait for it to leave.
 
-    Example: mew shutdown agent
+    Example: mew participant shutdown agent
     """
     _tell(
-        place,
-        participant,
-        lambda control: control.shutdown(participant, timeout_s=timeout_s),
+        session,
+        name,
+        lambda control: control.shutdown(name, timeout_s=timeout_s),
         "is shut down",
     )
 
 
 def _tell(
-    place: Place,
+    session: SpaceSession,
     who: str,
     do: Callable[[Oversight], Awaitable[Envelope]],
     said: str,
@@ -176,11 +194,11 @@ def _tell(
 ) -> None:
     async def core(me: Client) -> Envelope:
         if must_be_here and who not in me.participants:
-            raise Absent(f"{who!r} is not here, and nobody else can do it; 'mew participants' says who is")
+            raise Absent(f"{who!r} is not connected; 'mew participants' lists who is")
         return await do(me.control)
 
-    sent = place.run(core)
-    if place.json:
+    sent = session.run(core)
+    if session.json:
         say_json({"id": sent.id, "kind": sent.kind, "participant": who})
     else:
         say(f"{named(who)} {said} ({short(sent.id)})")

@@ -12,29 +12,29 @@ from mew.cli.http import members
 from mew.cli.render.capability import in_words
 from mew.cli.render.table import clock, console, name, put, table
 from mew.cli.render.text import say_json
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.protocol.visible import named
 
 __all__ = ["participants"]
 
 
-@everyday
+@session_command
 def participants(
-    place: Place,
+    session: SpaceSession,
     *,
     here: Annotated[bool, typer.Option("--here", help="Only those who are connected.")] = False,
 ) -> None:
-    """Who belongs to the space, who of them is here, and what each may do.
+    """List the participants of the space: who is connected, and what each may do.
 
     Example: mew participants --here
     """
 
     async def core(me: Client) -> Sequence[dict[str, Any]]:
-        return await members(me, place.door)
+        return await members(me, session.login)
 
-    found = [one for one in place.run(core) if one["connected"] or not here]
-    if place.json:
+    found = [one for one in session.run(core) if one["connected"] or not here]
+    if session.json:
         say_json(found)
     else:
         _show(found)

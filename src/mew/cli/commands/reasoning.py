@@ -8,12 +8,11 @@ import typer
 from msgspec import UNSET
 from rich.text import Text
 
-from mew.cli.locate.ids import pick_id
 from mew.cli.render.envelope import prose
-from mew.cli.render.ids import short
+from mew.cli.render.ids import pick_id, short
 from mew.cli.render.table import lasting, name
 from mew.cli.render.text import say, say_json
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
@@ -21,7 +20,7 @@ from mew.protocol.kinds import Kind
 __all__ = ["reasoning"]
 
 reasoning = typer.Typer(
-    help="Who thinks aloud now, and stopping it.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="List reasoning in progress, or cancel it.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
 _PAST_MAX: Final = 1_000
@@ -41,14 +40,14 @@ class Thinking(NamedTuple):
 
 
 @reasoning.command("list")
-@everyday
-def reasoning_list(place: Place) -> None:
+@session_command
+def reasoning_list(session: SpaceSession) -> None:
     """Who thinks aloud now, and about what.
 
     Example: mew reasoning list
     """
-    found = place.run(active)
-    if place.json:
+    found = session.run(active)
+    if session.json:
         say_json([one.as_dict() for one in found])
         return
     for one in found:
@@ -65,9 +64,9 @@ def reasoning_list(place: Place) -> None:
 
 
 @reasoning.command("cancel")
-@everyday
+@session_command
 def reasoning_cancel(
-    place: Place,
+    session: SpaceSession,
     which: Annotated[
         str,
         typer.Argument(metavar="ID|PARTICIPANT", help="The reasoning, or who is at it: then all of theirs."),
@@ -85,10 +84,10 @@ def reasoning_cancel(
             await me.send(Kind.REASONING_CANCEL, {"reason": message}, to=one.by, context=one.id)
         return meant
 
-    stopped = place.run(core)
-    if place.json:
+    stopped = session.run(core)
+    if session.json:
         say_json([one.as_dict() for one in stopped])
-    for one in stopped if not place.json else ():
+    for one in stopped if not session.json else ():
         say(Text.assemble("stopped ", short(one.id), " of ", name(one.by)))
 
 
@@ -112,7 +111,7 @@ def picked(going: Sequence[Thinking], which: str) -> list[Thinking]:
     """Those of a participant, or the one whose id begins or ends so.
 
     Raises:
-        SaidNo: there is none, or several could be meant.
+        CommandError: there is none, or several could be meant.
     """
     theirs = [one for one in going if one.by == which]
     if theirs:

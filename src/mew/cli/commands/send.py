@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from mew.cli import completion
 from mew.cli.arguments import read_object, read_pairs, read_text
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.cli.render.ids import short
 from mew.cli.render.text import note, say, say_json
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.errors import Unanswered
 from mew.protocol.codec import encode
@@ -25,10 +26,12 @@ _MESSAGES: Final = frozenset({Kind.REASONING_START, Kind.REASONING_THOUGHT, Kind
 _SEND_S: Final = 30.0
 
 
-@everyday
+@session_command
 def send(
-    place: Place,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="chat, or any other kind.")],
+    session: SpaceSession,
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="chat, or any other kind.", autocompletion=completion.kinds)
+    ],
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -38,7 +41,13 @@ def send(
         ),
     ] = None,
     to: Annotated[
-        list[str] | None, typer.Option("--to", metavar="NAME", help="Whom it is for; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            help="The addressee. May be repeated.",
+            autocompletion=completion.participants,
+        ),
     ] = None,
     payload: Annotated[
         str | None,
@@ -54,7 +63,7 @@ def send(
     *,
     markdown: Annotated[bool, typer.Option("--markdown", help="The text of a chat is Markdown.")] = False,
 ) -> None:
-    """Send an envelope, and show its id once everyone is shown it.
+    """Send an envelope, and print its id once it is delivered.
 
     Examples:
       mew send chat "Shall we?" --to agent
@@ -68,8 +77,8 @@ def send(
                 note(f"{named(who)} is not here now")
         return await sent_to(me, kind, content, to or (), about or (), context)
 
-    sent = place.run(core)
-    if place.json:
+    sent = session.run(core)
+    if session.json:
         say_json(decode_json(encode(sent)))
     else:
         say(f"sent {short(sent.id)}")
@@ -81,10 +90,10 @@ def contents(
     """The payload that was typed.
 
     Raises:
-        Failed: nothing was, or both words and a payload, or words that are not fields.
+        CommandError: nothing was, or both words and a payload, or words that are not fields.
     """
     if payload is not None and words:
-        raise Failed("the payload is given by words and by --payload: give one of them")
+        raise CommandError("the payload is given by words and by --payload: give one of them")
     if payload is not None:
         return read_object("--payload", payload)
     if kind == Kind.CHAT:
@@ -92,7 +101,7 @@ def contents(
     if kind in _MESSAGES:
         return {"message": _text(words, "what is thought")}
     if kind not in PAYLOADS and "/" not in kind:
-        raise Failed(f"{kind!r} is no kind; to say something, write: mew send chat 'TEXT'")
+        raise CommandError(f"{kind!r} is no kind; to say something, write: mew send chat 'TEXT'")
     return read_pairs(words)
 
 
@@ -108,14 +117,14 @@ async def sent_to(
 
     Raises:
         MewError: as `Client.send`.
-        Failed: the kind or an id is none.
+        CommandError: the kind or an id is none.
         Unanswered: the gateway does not take it now.
     """
     try:
         async with asyncio.timeout(_SEND_S):
             return await me.send(kind, content, to=to, correlation_id=about, context=context)
     except ValueError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     except TimeoutError:
         why = "you are paused" if me.paused else "there is no connection"
         raise Unanswered(f"not sent within {_SEND_S:g} s: {why}") from None
@@ -123,5 +132,5 @@ async def sent_to(
 
 def _text(words: Sequence[str], what: str) -> str:
     if not words:
-        raise Failed(f"{what} is missing")
+        raise CommandError(f"{what} is missing")
     return read_text("stdin", "-") if list(words) == ["-"] else " ".join(words)

@@ -7,10 +7,11 @@ from typing import Annotated, Final, NamedTuple, Protocol
 import typer
 from msgspec import UNSET
 
+from mew.cli import completion
 from mew.cli.render.table import console
 from mew.cli.render.text import note, say, say_json, shown_value
 from mew.cli.render.timeline import Screen
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.connection.feed import Filter
 from mew.protocol.codec import encode
@@ -25,20 +26,30 @@ _LOOK_BACK_MAX: Final = 10_000
 _SHOWN_MAX: Final = 4_096
 
 
-@everyday
+@session_command
 def tail(
-    place: Place,
+    session: SpaceSession,
     number: Annotated[
         int, typer.Option("--number", "-n", min=0, max=10_000, help="How many of the last to show first.")
     ] = 20,
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            "--kind", "-k", metavar="KIND", help="Only this kind; mcp/* is any of MCP; may be repeated."
+            "--kind",
+            "-k",
+            metavar="KIND",
+            help="Only this kind, such as chat or mcp/*. May be repeated.",
+            autocompletion=completion.kinds,
         ),
     ] = None,
     sender: Annotated[
-        list[str] | None, typer.Option("--from", metavar="NAME", help="Only what they sent; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="NAME",
+            help="Only what this participant sent. May be repeated.",
+            autocompletion=completion.participants,
+        ),
     ] = None,
     context: Annotated[
         str | None, typer.Option(metavar="ID", help="Only this train of thought, and what is in it.")
@@ -53,7 +64,7 @@ def tail(
     ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Each envelope whole, as indented JSON.")] = False,
 ) -> None:
-    """Show what happens in the space, as it happens; the last ones first. Ctrl-C ends it.
+    """Show the last envelopes of the space, then new ones as they arrive. Stop with Ctrl-C.
 
     Examples:
       mew tail
@@ -61,8 +72,8 @@ def tail(
       mew tail -n 100 --no-follow --json
     """
     picked = Picked(tuple(kind or ()), tuple(sender or ()), context, about, to_me)
-    shown: _Shown = _lines if place.json else _whole if raw else _Readable()
-    place.run(lambda me: follow(me, picked, shown, number, goes_on=not no_follow))
+    shown: _Shown = _lines if session.json else _whole if raw else _Readable()
+    session.run(lambda me: follow(me, picked, shown, number, goes_on=not no_follow))
 
 
 class Picked(NamedTuple):

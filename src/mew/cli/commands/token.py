@@ -13,15 +13,14 @@ import typer
 from rich.table import Column
 from rich.text import Text
 
-from mew.cli.files import whole_file
-from mew.cli.locate.gateway import NearConfig
-from mew.cli.locate.journal import Failed, SpaceName
-from mew.cli.locate.space_file import Folder
-from mew.cli.locate.state_folder import folder_of
+from mew.cli import completion
+from mew.cli.errors import CommandError
+from mew.cli.files import new_file
+from mew.cli.locate.login import SpaceFileOption, SpaceOption
+from mew.cli.locate.space_file import SpaceFile, require_space_file
 from mew.cli.passphrase import new_passphrase, unsealed
 from mew.cli.render.table import console, name, put, table
 from mew.cli.render.text import note, say, say_json
-from mew.cli.session import said_plainly
 from mew.gateway.address_file import read_address
 from mew.gateway.auth.sealed import SealedToken, read_sealed, seal, sealed_path, write_sealed
 from mew.gateway.auth.tokens import token_path, token_variable
@@ -36,14 +35,17 @@ __all__ = ["token"]
 
 token = typer.Typer(
     help=(
-        "Whose tokens there are beside the space.yaml, and where; show one, make a new one, or seal one.\n\n"
+        "List the tokens beside the space.yaml, show one, make a new one, or seal one.\n\n"
         "Examples:\n  mew token\n  mew token show agent"
     ),
     pretty_exceptions_enable=False,
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
-Whose = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
+Whose = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Whose token.", autocompletion=completion.configured_participants),
+]
 _BYTES: Final = 32
 _BYTES_MAX: Final = 16_384
 
@@ -63,84 +65,79 @@ class Kept(NamedTuple):
 @token.callback(invoke_without_command=True)
 def token_list(
     context: typer.Context,
-    config: NearConfig = None,
-    space: SpaceName = None,
+    config: SpaceFileOption = None,
+    space: SpaceOption = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    with said_plainly("mew token"):
-        found = list(_kept(config, space))
-        if as_json:
-            say_json([one.as_dict() for one in found])
-            return
-        out = console()
-        rows = table(
-            out, Column("who", no_wrap=True), Column("space", no_wrap=True), Column("token", overflow="fold")
-        )
-        for one in found:
-            rows.add_row(name(one.who), Text(named(one.space)), Text(one.where))
-        put(out, rows)
+    found = list(_kept(config, space))
+    if as_json:
+        say_json([one.as_dict() for one in found])
+        return
+    out = console()
+    rows = table(
+        out, Column("who", no_wrap=True), Column("space", no_wrap=True), Column("token", overflow="fold")
+    )
+    for one in found:
+        rows.add_row(name(one.who), Text(named(one.space)), Text(one.where))
+    put(out, rows)
 
 
 @token.command("show")
 def token_show(
-    whose: Whose, config: NearConfig = None, space: SpaceName = None, *, as_json: AsJson = False
+    whose: Whose, config: SpaceFileOption = None, space: SpaceOption = None, *, as_json: AsJson = False
 ) -> None:
     """Print somebody's token, to hand it to a program.
 
     Example: MEW_TOKEN=$(mew token show agent) python agent.py
     """
-    with said_plainly("mew token show"):
-        folder = folder_of(config)
-        where = folder.space(space)
-        held = folder.token(where, whose)
-        if held is None:
-            raise Failed(folder.why_no_token(where, whose))
-        if isinstance(held, SealedToken):
-            held = unsealed(held, whose)
-        text = _read(held) if isinstance(held, Path) else held
-        if as_json:
-            say_json({"participant": whose, "token": text})
-        else:
-            typer.echo(text)
+    folder = require_space_file(config)
+    where = folder.space(space)
+    held = folder.token(where, whose)
+    if held is None:
+        raise CommandError(folder.why_no_token(where, whose))
+    if isinstance(held, SealedToken):
+        held = unsealed(held, whose)
+    text = _read(held) if isinstance(held, Path) else held
+    if as_json:
+        say_json({"participant": whose, "token": text})
+    else:
+        typer.echo(text)
 
 
 @token.command("new")
 def token_new(
-    whose: Whose, config: NearConfig = None, space: SpaceName = None, *, as_json: AsJson = False
+    whose: Whose, config: SpaceFileOption = None, space: SpaceOption = None, *, as_json: AsJson = False
 ) -> None:
     """Make somebody a new token in place of that in their file, and tell the gateway if it runs here.
 
     Example: mew token new agent
     """
-    with said_plainly("mew token new"):
-        folder = folder_of(config)
-        where = folder.space(space)
-        member = next(
-            (one for one in folder.config.spaces[where].participants.values() if one.id == whose), None
-        )
-        if member is None:
-            raise Failed(folder.why_no_token(where, whose))
-        path = token_path(folder.config, where, whose)
-        _prepare(path)
-        with whole_file(path, force=True) as file:
-            file.write(f"{secrets.token_urlsafe(_BYTES)}\n".encode())
-        sealed_path(path).unlink(missing_ok=True)
-        told = _tell_gateway(folder.file)
-        _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
-        if as_json:
-            say_json({"participant": whose, "file": str(path), "gateway_told": told})
-        else:
-            say(f"{named(whose)} has a new token in {path}")
+    folder = require_space_file(config)
+    where = folder.space(space)
+    member = next((one for one in folder.config.spaces[where].participants.values() if one.id == whose), None)
+    if member is None:
+        raise CommandError(folder.why_no_token(where, whose))
+    path = token_path(folder.config, where, whose)
+    _prepare(path)
+    with new_file(path, force=True) as file:
+        file.write(f"{secrets.token_urlsafe(_BYTES)}\n".encode())
+    sealed_path(path).unlink(missing_ok=True)
+    told = _tell_gateway(folder.path)
+    _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
+    if as_json:
+        say_json({"participant": whose, "file": str(path), "gateway_told": told})
+    else:
+        say(f"{named(whose)} has a new token in {path}")
 
 
 @token.command("seal")
 def token_seal(
     whose: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Whose token.")] = None,
-    config: NearConfig = None,
-    space: SpaceName = None,
+    config: SpaceFileOption = None,
+    space: SpaceOption = None,
     *,
     wrapped: Annotated[
         bool, typer.Option("--wrapped", help="Yours, in the spaces of all servers that 'mew wrap' wraps.")
@@ -154,27 +151,28 @@ def token_seal(
       mew token seal you
       mew token seal --wrapped
     """
-    with said_plainly("mew token seal"):
-        if wrapped is (whose is not None):
-            raise Failed("name one participant, or use --wrapped for the servers that 'mew wrap' wraps")
-        if whose is None:
-            path = wrap_seal(os.environ)
-            _seal(path, YOU)
-            say(f"{YOU} approves with this passphrase in every space that 'mew wrap' makes from now on")
-            return
-        folder = folder_of(config)
-        where = folder.space(space)
-        member = folder.config.spaces[where].participants.get(ParticipantId(whose))
-        if member is None:
-            raise Failed(folder.why_no_token(where, whose))
-        if member.launch.keys() & {"command", "mcp_server"}:
-            raise Failed(f"{whose} is a program that 'mew up' starts: nobody could type a passphrase for it")
-        path = token_path(folder.config, where, whose)
-        _seal(sealed_path(path), whose)
-        path.unlink(missing_ok=True)
-        told = _tell_gateway(folder.file)
-        _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
-        say(f"{named(whose)} has a sealed token: commands ask for the passphrase")
+    if wrapped is (whose is not None):
+        raise CommandError("name one participant, or use --wrapped for the servers that 'mew wrap' wraps")
+    if whose is None:
+        path = wrap_seal(os.environ)
+        _seal(path, YOU)
+        say(f"{YOU} approves with this passphrase in every space that 'mew wrap' makes from now on")
+        return
+    folder = require_space_file(config)
+    where = folder.space(space)
+    member = folder.config.spaces[where].participants.get(ParticipantId(whose))
+    if member is None:
+        raise CommandError(folder.why_no_token(where, whose))
+    if member.launch.keys() & {"command", "mcp_server"}:
+        raise CommandError(
+            f"{whose} is a program that 'mew up' starts: nobody could type a passphrase for it"
+        )
+    path = token_path(folder.config, where, whose)
+    _seal(sealed_path(path), whose)
+    path.unlink(missing_ok=True)
+    told = _tell_gateway(folder.path)
+    _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
+    say(f"{named(whose)} has a sealed token: commands ask for the passphrase")
 
 
 def _seal(path: Path, whose: str) -> None:
@@ -184,9 +182,9 @@ def _seal(path: Path, whose: str) -> None:
             unsealed(before, whose)
         write_sealed(path, seal(new_passphrase(whose)))
     except ConfigError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}") from error
+        raise CommandError(f"{path}: {error.strerror}") from error
 
 
 def _remark(others: list[str], *, told: bool) -> None:
@@ -199,7 +197,7 @@ def _remark(others: list[str], *, told: bool) -> None:
 
 
 def _kept(config: Path | None, space: str | None) -> Iterator[Kept]:
-    folder = folder_of(config)
+    folder = require_space_file(config)
     for one in (
         folder.config.spaces.values() if space is None else [folder.config.spaces[folder.space(space)]]
     ):
@@ -208,12 +206,12 @@ def _kept(config: Path | None, space: str | None) -> Iterator[Kept]:
             yield from found or [Kept(one.id, who, "none yet: the gateway makes it when it starts")]
 
 
-def _of(folder: Folder, space: str, who: str) -> list[Kept]:
+def _of(folder: SpaceFile, space: str, who: str) -> list[Kept]:
     member = folder.config.spaces[space].participants[ParticipantId(who)]
     path = token_path(folder.config, space, who)
     found = [Kept(space, who, str(one), one) for one in (path, sealed_path(path)) if one.is_file()]
     if member.tokens:
-        found.append(Kept(space, who, str(folder.file)))
+        found.append(Kept(space, who, str(folder.path)))
     if folder.environ.get(token_variable(who), "").strip():
         found.append(Kept(space, who, f"${token_variable(who)}"))
     return found
@@ -223,16 +221,16 @@ def _read(file: Path) -> str:
     try:
         return file.read_bytes()[:_BYTES_MAX].decode("ascii").strip()
     except OSError as error:
-        raise Failed(f"{file}: {error.strerror}") from error
+        raise CommandError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise Failed(f"{file}: expected a token of printable ASCII, is not one") from None
+        raise CommandError(f"{file}: expected a token of printable ASCII, is not one") from None
 
 
 def _prepare(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Failed(f"{path.parent}: {error.strerror}") from error
+        raise CommandError(f"{path.parent}: {error.strerror}") from error
 
 
 def _tell_gateway(file: Path) -> bool:

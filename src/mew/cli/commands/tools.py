@@ -2,20 +2,23 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
+from mew.cli import completion
 from mew.cli.arguments import ArgumentsOption, Pairs, read_pairs
 from mew.cli.elicitation import answering
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
+from mew.cli.render.envelope import colour_of
 from mew.cli.render.ids import short
 from mew.cli.render.text import note, say, say_json, shown_value
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.errors import MewError, Unanswered
 from mew.client.mcp.requests import operation
@@ -23,14 +26,19 @@ from mew.client.mcp.validation import InvalidArguments, check_call
 from mew.client.proposals.outcomes import Fulfilled, Stage
 from mew.proposals.catalogue import Tool
 from mew.protocol.kinds import Kind
-from mew.protocol.visible import named
+from mew.protocol.visible import cut, named, visible
 
-from .tool_list import shown_offers
+__all__ = ["arguments_for", "call", "offered", "propose", "shown_offers", "tools"]
 
-__all__ = ["arguments_for", "call", "offered", "propose", "tools"]
-
-Name = Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Who offers it.")]
-ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="PARTICIPANT", help="Who offers the tool.", autocompletion=completion.participants
+    ),
+]
+ToolName = Annotated[
+    str, typer.Argument(metavar="TOOL", help="Name of the tool.", autocompletion=completion.tools)
+]
 Timeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer."),
@@ -48,21 +56,26 @@ ExpireOption = Annotated[
 _PATIENCE_S: Final = 300.0  # with people, who are to decide or to answer
 
 
-@everyday
+@session_command
 def tools(
-    place: Place,
+    session: SpaceSession,
     participant: Annotated[
-        str | None, typer.Argument(metavar="[PARTICIPANT]", help="Whose; else everyone's who is here.")
+        str | None,
+        typer.Argument(
+            metavar="[PARTICIPANT]",
+            help="Whose tools; by default those of everyone connected.",
+            autocompletion=completion.participants,
+        ),
     ] = None,
 ) -> None:
-    """The tools that participants offer, and how to call them.
+    """List the tools that participants offer, and how to call them.
 
     Examples:
       mew tools
       mew tools files --json
     """
-    found = place.run(lambda me: offered(me, participant))
-    if place.json:
+    found = session.run(lambda me: offered(me, participant))
+    if session.json:
         say_json(
             {name: [tool.as_mcp() for tool in listed] for name, listed in found.items() if listed is not None}
         )
@@ -71,9 +84,9 @@ def tools(
         say(line)
 
 
-@everyday
+@session_command
 def call(
-    place: Place,
+    session: SpaceSession,
     participant: Name,
     tool: ToolName,
     pairs: Pairs = None,
@@ -86,14 +99,14 @@ def call(
         bool, typer.Option("--raw", help="The text exactly as it came, to redirect into a file.")
     ] = False,
 ) -> None:
-    """Call a tool and show what it returns: at once where you may, else as a proposal that waits for somebody.
+    """Call a tool and print its result. If you may not call it, propose the call and wait for approval.
 
     Examples:
       mew call files read_text_file path=notes.txt
       mew call files write_file path=log.txt content=@/etc/hostname
     """
     if raw and sys.stdout.isatty():
-        raise Failed("--raw may send commands to a terminal; redirect it, or leave it out")
+        raise CommandError("--raw may send commands to a terminal; redirect it, or leave it out")
 
     async def core(me: Client) -> Any:
         given = await arguments_for(me, participant, tool, pairs or [], arguments)
@@ -109,8 +122,8 @@ def call(
                 expires_in=expire,
             )
 
-    value = place.run(core)
-    if place.json:
+    value = session.run(core)
+    if session.json:
         say_json(value)
     elif raw and isinstance(value, str):
         sys.stdout.buffer.write(value.encode("utf-8", "surrogatepass"))
@@ -118,9 +131,9 @@ def call(
         say(shown_value(value))
 
 
-@everyday
+@session_command
 def propose(
-    place: Place,
+    session: SpaceSession,
     participant: Name,
     tool: ToolName,
     pairs: Pairs = None,
@@ -133,7 +146,7 @@ def propose(
         bool, typer.Option("--no-wait", help="Propose it and go: it waits until somebody decides.")
     ] = False,
 ) -> None:
-    """Propose that a tool be called, and wait for what becomes of it. Ctrl-C takes it back.
+    """Propose a tool call and wait for the outcome. Ctrl-C withdraws the proposal.
 
     Examples:
       mew propose files write_file path=notes.txt content="Hello"
@@ -160,8 +173,8 @@ def propose(
         )
         return proposal.id, await proposal.value()
 
-    proposal_id, value = place.run(core)
-    if place.json:
+    proposal_id, value = session.run(core)
+    if session.json:
         say_json({"proposal": proposal_id} if no_wait else {"proposal": proposal_id, "value": value})
     elif no_wait:
         say(f"proposed {short(proposal_id)}")
@@ -198,7 +211,7 @@ async def arguments_for(
     """As typed, read by the schema of the tool where it can be seen.
 
     Raises:
-        Failed: they are not arguments, or not what the tool takes; there is no such tool.
+        CommandError: they are not arguments, or not what the tool takes; there is no such tool.
     """
     if participant not in me.participants:
         note(f"{named(participant)} is not here; waiting a moment for it")
@@ -212,12 +225,12 @@ async def arguments_for(
     if tool not in {one.name for one in listed}:
         nearest = get_close_matches(tool, [one.name for one in listed], 1)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"'mew tools {participant}' lists those it has"
-        raise Failed(f"{named(participant)} has no tool {tool!r}; {hint}")
+        raise CommandError(f"{named(participant)} has no tool {tool!r}; {hint}")
     given = read_pairs(pairs, whole, schema)
     try:
         check_call(given, schema)
     except InvalidArguments as error:
-        raise Failed(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
+        raise CommandError(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
     return given
 
 
@@ -231,3 +244,55 @@ def _progress(done: float, total: float | None, message: str | None) -> None:
     if sys.stderr.isatty():
         of = "" if total is None else f" of {total:g}"
         note(f"{done:g}{of}{'' if message is None else f': {message}'}")
+
+
+_DESCRIPTION_CHARS: Final = 200
+_PARAMETERS_MAX: Final = 24
+_HINTS: Final = (
+    ("readOnlyHint", True, "says it only reads", "dim"),
+    ("destructiveHint", True, "says it may destroy", "red"),
+)
+
+
+def shown_offers(offers: Mapping[str, Sequence[Tool] | None]) -> Iterator[Text]:
+    """A block for each participant that has any."""
+    silent = [named(who) for who, listed in offers.items() if listed is None]
+    for who, listed in offers.items():
+        if listed:
+            yield Text(named(who), f"bold {colour_of(who)}")
+            for tool in listed:
+                yield from _shown(tool)
+    if not any(offers.values()):
+        yield Text("nobody here offers tools")
+    if silent:
+        yield Text(f"did not say, or you may not ask: {', '.join(silent)}", "dim")
+
+
+def _shown(tool: Tool) -> Iterator[Text]:
+    called = Text.assemble("  ", (named(tool.name), "bold"))
+    called.append(f"({', '.join(_parameters(tool.input_schema))})")
+    for hint, value, text, style in _HINTS:
+        if tool.hint(hint) is value:
+            called.append("  ").append(text, style)
+    yield called
+    description = tool.description or tool.title
+    if description is not None and description.strip():
+        first = description.strip().split("\n\n")[0]
+        yield Text(f"      {visible(cut(' '.join(first.split()), _DESCRIPTION_CHARS))}", "dim")
+
+
+def _parameters(schema: Any) -> Iterator[str]:
+    """`path`, `mode=...` for what may be left out, and of which type each is."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return
+    listed = schema.get("required")
+    required = listed if isinstance(listed, list) else []
+    ordered = sorted(properties, key=lambda name: name not in required)
+    for name in ordered[:_PARAMETERS_MAX]:
+        kind = properties[name].get("type") if isinstance(properties[name], dict) else None
+        of = f": {visible(kind, 20)}" if isinstance(kind, str) and kind != "string" else ""
+        shown = f"{named(name, 40)}{of}"
+        yield shown if name in required else f"[{shown}]"
+    if len(ordered) > _PARAMETERS_MAX:
+        yield "…"

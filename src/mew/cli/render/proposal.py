@@ -15,9 +15,9 @@ from mew.protocol.json import encode_json
 from mew.protocol.visible import cut, literal, named, visible
 
 from .envelope import colour_of
+from .escape import escape_lines
 from .ids import short
 from .table import lasting
-from .text import whole
 
 __all__ = [
     "circumstances",
@@ -131,7 +131,7 @@ def circumstances(record: ProposalRecord, now: datetime) -> Iterator[str]:
 
 def _quoted(record: ProposalRecord, value: Any) -> Iterator[str]:
     text = value if isinstance(value, str) else encode_json(value).decode()
-    for line in whole(text[:_FULL_CHARS_MAX]).split("\n"):
+    for line in escape_lines(text[:_FULL_CHARS_MAX]).split("\n"):
         yield f"  | {line}"
     if len(text) > _FULL_CHARS_MAX:
         more = f"{len(text) - _FULL_CHARS_MAX:,} characters more"
@@ -146,7 +146,7 @@ def _ago(record: ProposalRecord, now: datetime) -> str:
 def _changed_lines(old: str, new: str) -> Iterator[str]:
     compared = unified_diff(old.split("\n"), new.split("\n"), n=2, lineterm="")
     for line in list(compared)[2 : 2 + _DIFFERENT_LINES_MAX]:  # without the names of files
-        yield f"    {whole(line)}"
+        yield f"    {escape_lines(line)}"
 
 
 def _called(record: ProposalRecord) -> str:

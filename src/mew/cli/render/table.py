@@ -29,6 +29,7 @@ __all__ = [
     "day",
     "fact_json",
     "is_narrow",
+    "json_line",
     "lasting",
     "moment",
     "name",
@@ -40,7 +41,6 @@ __all__ = [
     "verb",
     "who_did",
     "whom",
-    "written_json",
 ]
 
 _WIDE: Final = 400
@@ -224,7 +224,7 @@ def fact_json(fact: Fact, step: ProposalStep | None = None) -> dict[str, Any]:
     }
 
 
-def written_json(value: Any) -> str:
+def json_line(value: Any) -> str:
     """JSON in one line of visible ASCII: a terminal takes some of what JSON allows for a command."""
     return _UNSEEN.sub(_escaped, encode_json(value).decode())
 

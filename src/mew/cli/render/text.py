@@ -1,7 +1,6 @@
 """What a command says: lines for people, JSON for programs. Nothing that participants wrote acts on a terminal."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -13,11 +12,11 @@ from rich.text import Text
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.visible import visible
 
-from .table import console, put, written_json
+from .escape import escape_lines
+from .table import console, json_line, put
 
-__all__ = ["folded", "is_terminal", "note", "say", "say_json", "shown_value", "whole"]
+__all__ = ["folded", "is_terminal", "note", "say", "say_json", "shown_value"]
 
-_PLAIN: Final = re.compile(r'[^"\\\n]+')
 _KIB: Final = 1024
 _FURTHER_IN: Final = " " * 6
 _WIDTH_MIN: Final = 20
@@ -34,7 +33,7 @@ def say(what: RenderableType = "") -> None:
 
 def say_json(value: Any) -> None:
     """To stdout: one line of visible ASCII."""
-    typer.echo(written_json(value))
+    typer.echo(json_line(value))
 
 
 def note(text: str | Text) -> None:
@@ -42,7 +41,7 @@ def note(text: str | Text) -> None:
     if isinstance(text, Text):
         out = Console(stderr=True, highlight=False, markup=False, emoji=False)
         text = folded(text, out) if out.is_terminal else text
-    typer.echo(whole(str(text)), err=True)
+    typer.echo(escape_lines(str(text)), err=True)
 
 
 def folded(text: Text, out: Console) -> Text:
@@ -60,18 +59,13 @@ def is_terminal() -> bool:
     return bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
 
 
-def whole(text: str) -> str:
-    """All of a text, its lines as they are, everything in them visible."""
-    return _PLAIN.sub(lambda plain: visible(plain[0], len(plain[0])), text.expandtabs())
-
-
 def shown_value(value: Any) -> str:
     """What a tool returned, as people read it: its text, or JSON in several lines."""
     match value:
         case None:
             return "(nothing)"
         case str():
-            return whole(value)
+            return escape_lines(value)
         case [*blocks] if blocks and all(_is_block(block) for block in blocks):
             return "\n".join(map(_shown_block, blocks))
         case _:
@@ -105,12 +99,12 @@ def _shown_block(block: dict[str, Any]) -> str:
     """A block of MCP's content: text as it is, of anything else what it is."""
     match block:
         case {"type": "text", "text": str(text)}:
-            return whole(text)
+            return escape_lines(text)
         case {"type": str(kind), "data": str(data), "mimeType": str(mime)}:
             return f"[{visible(kind)}, {visible(mime)}, {len(data) * 3 // 4 / _KIB:.1f} KiB]"
         case {"type": "resource_link", "uri": str(uri)}:
             return f"[{visible(uri)}]"
         case {"type": "resource", "resource": {"text": str(text)}}:
-            return whole(text)
+            return escape_lines(text)
         case _:
             return "\n".join(_indented(block))

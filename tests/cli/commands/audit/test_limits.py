@@ -18,8 +18,8 @@ def test_where_more_was_refused_than_is_counted_it_says_so(
         arguments = ["audit", "violations", "--journal", folder, *options]
         return CliRunner().invoke(app, arguments, catch_exceptions=False).stderr
 
-    assert "older" not in remarks()
+    assert "newest" not in remarks()
     monkeypatch.setattr("mew.cli.commands.audit.queries._REFUSED_MAX", 2)
     for form in ([], ["--json"]):
-        assert "counted are the last 2; there are older ones" in remarks(*form)
-    assert "older" not in remarks("--summary")
+        assert "only the newest 2 refusals are counted" in remarks(*form)
+    assert "newest" not in remarks("--summary")

@@ -90,8 +90,9 @@ def test_a_file_that_is_no_journal_is_said_to_be_damaged_with_what_to_do(
     result = audit(*command)
     assert result.exit_code == 2
     assert result.stderr == (
-        f"mew audit: the journal in {home} is damaged: file is not a database; put a backup of journal.db in its place,"
-        " or start the gateway: it goes on with what can be read and keeps the damaged file under another name\n"
+        f"mew audit {command[0]}: the journal in {home} is damaged: file is not a database; restore journal.db from a"
+        " backup, or start the gateway, which keeps the damaged file under another name and continues with what can be"
+        " read\n"
     )
 
 
@@ -105,7 +106,7 @@ def test_a_page_of_the_journal_that_cannot_be_read_is_said_to_be_damaged_with_wh
     result = audit("export")
     assert result.exit_code == 2
     assert (
-        f"the journal in {home} is damaged: database disk image is malformed; put a backup of"
+        f"the journal in {home} is damaged: database disk image is malformed; restore journal.db"
         in result.stderr
     )
 
@@ -144,10 +145,10 @@ def test_a_key_is_made_signs_and_verifies(home: Path) -> None:
     ("arguments", "why"),
     [
         (["verify", "--config", "gone.yaml"], "gone.yaml: there is no such file"),
-        (["verify", "--journal", "gone"], "gone: no space has a journal here"),
+        (["verify", "--journal", "gone"], "gone: there is no journal here"),
         (["verify", "--space", "table"], "no journal of space 'table'"),
         (["verify", "gone.jsonl"], "gone.jsonl: No such file or directory"),
-        (["verify", "."], ".: is a folder; a journal is named with --journal"),
+        (["verify", "."], ". is a folder; name a journal with --journal"),
         (["verify", "some.jsonl", "--space", "desk"], "name either an export or a journal"),
         (["verify", "--key", "gone.pub"], "gone.pub: No such file or directory"),
         (["verify", "--key", "space.yaml"], "space.yaml: is no public key in PEM"),
@@ -165,7 +166,7 @@ def test_what_cannot_be_done_is_one_sentence(home: Path, arguments: list[str], w
     assert result.exit_code == 2
     assert not result.stdout
     (line,) = result.stderr.splitlines()
-    assert line.startswith("mew audit: ")
+    assert line.startswith(f"mew audit {arguments[0]}: ")
     assert why in line
 
 

@@ -14,9 +14,9 @@ from tests.conform.hostile import HOSTILE, Behaviour
 from tests.conform.wrong import gateway
 from typer.testing import CliRunner, Result
 
-from mew.cli.commands.conform.conform import conform
 from mew.cli.commands.conform.selection import chosen
-from mew.cli.render.check_progress import counting
+from mew.cli.main import app
+from mew.cli.render.progress import counting
 from mew.conform.ledger import Side
 from mew.conform.runner import run_checks
 
@@ -71,7 +71,7 @@ def misbehaving() -> Iterator[str]:
 
 
 def run(*words: str, columns: int = 200) -> Result:
-    return CliRunner(env={"COLUMNS": str(columns)}).invoke(conform, words)
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["conform", *words])
 
 
 # What is found.

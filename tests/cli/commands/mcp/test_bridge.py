@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mew.cli.commands.mcp.server_options import confine, read_root, read_server
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.cli.main import app
 from mew.mcp_bridge.server.settings import Command, Endpoint
 from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
@@ -62,7 +62,7 @@ def test_a_url_is_a_server_elsewhere_and_its_headers_come_from_the_environment()
 def test_what_makes_no_sense_is_said_in_a_sentence(
     words: tuple[str, ...], more: dict[str, object], sentence: str
 ) -> None:
-    with pytest.raises(Failed) as raised:
+    with pytest.raises(CommandError) as raised:
         server(*words, **more)
     assert sentence in str(raised.value)
 

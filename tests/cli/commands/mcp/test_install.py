@@ -195,7 +195,7 @@ def test_what_a_link_leads_to_is_changed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["install", "cursor"], "no gateway is named"),
+        (["install", "cursor"], "no gateway: there is no space.yaml"),
         (["install", "cursor", "--allow", "x"], "--allow is for a server that is wrapped"),
         (["install", "cursor", "--wrap-existing", "x", *FILES], "a command and --wrap-existing: give one"),
         (["install", "cursor", "--wrap-existing", "x", "--name", "y"], "--name: a server that is wrapped"),

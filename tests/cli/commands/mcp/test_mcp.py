@@ -42,7 +42,7 @@ def test_where_nobody_is_named_it_says_what_to_give(tmp_path: Path, monkeypatch:
     result = CliRunner().invoke(app, ["mcp"])
 
     assert result.exit_code == 2
-    assert "give --gateway" in result.stderr
+    assert "use --gateway" in result.stderr
 
 
 def test_its_help_names_the_other_commands() -> None:

@@ -138,7 +138,7 @@ def test_of_several_spaces_one_must_be_named(tmp_path: Path) -> None:
         keep(tmp_path, conversation().entries, space)
     result = run("replay", "--journal", str(tmp_path))
     assert result.exit_code == 2
-    assert "there are journals of desk, hall; choose one by its name" in result.stderr
+    assert "has the journals of several spaces; choose one by its name: desk, hall" in result.stderr
     assert ids(run("replay", "hall", "--journal", str(tmp_path), "--json")) == all_ids()
 
 

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from mew.cli.commands.reasoning import active, picked
-from mew.cli.commands.review.inbox import Inbox
-from mew.cli.commands.review.questions import answered
-from mew.cli.locate.journal import Failed
-from mew.cli.session import SaidNo
+from mew.cli.commands.review.questions import Inbox, answered
+from mew.cli.errors import CommandError
 from mew.testing import Space
 
 WHO: dict[str, list[Any]] = {"ann": ["*"], "fs": ["*"], "bot": ["*"]}
@@ -32,7 +30,7 @@ async def test_a_question_asked_before_one_came_is_answered_with_what_is_typed()
             async with space.connect("ann") as later:
                 inbox = await Inbox.open(later)
                 assert [one.id for one in inbox.waiting] == [question]
-                with pytest.raises(Failed, match="required"):
+                with pytest.raises(CommandError, match="required"):
                     await answered(inbox.find(question[:8]), ["times=1"], None)
                 await answered(inbox.find(question[:8]), ["branch=7", "times=2"], None)
         assert asking.result() == {"action": "accept", "content": {"branch": "7", "times": 2}}
@@ -41,7 +39,7 @@ async def test_a_question_asked_before_one_came_is_answered_with_what_is_typed()
 
 async def test_a_question_that_is_not_there_is_said() -> None:
     async with Space(WHO) as space, space.connect("ann") as ann:
-        with pytest.raises(SaidNo, match="no question 'none' waits for you"):
+        with pytest.raises(CommandError, match="no question 'none' waits for you"):
             (await Inbox.open(ann)).find("none")
 
 
@@ -58,7 +56,7 @@ async def test_who_thinks_aloud_is_known_to_who_comes_later() -> None:
         (found,) = await active(ann)
         assert (found.id, found.by, found.message) == (one.id, "bot", "Looking at it")
         assert picked([found], "bot") == picked([found], one.id[:6]) == [found]
-        with pytest.raises(SaidNo, match="'fs' is too short"):
+        with pytest.raises(CommandError, match="'fs' is too short"):
             picked([found], "fs")
         await one.conclude("Done")
         assert await active(ann) == []

@@ -13,9 +13,9 @@ from rich.text import Text
 import mew
 from mew.cli.commands.review.decide import Wanted, approved, rejected, rejected_all_left, what_will_run
 from mew.cli.commands.review.desk import Desk
+from mew.cli.errors import CommandError
 from mew.cli.render.proposal import ended, shown_in_full, shown_line, shown_open
 from mew.cli.render.text import folded
-from mew.cli.session import SaidNo
 from mew.testing import Space
 
 WHO: dict[str, list[Any]] = {
@@ -104,18 +104,20 @@ async def test_a_part_that_several_have_names_them_all(space: Space) -> None:
         for id in ("same-1", "same-2"):
             await bot.send("mcp/proposal", payload, to="fs", id=id)
     async with space.connect("ann") as ann:
-        with pytest.raises(SaidNo, match="may be any of 2 proposals; write more of the id: same-1, same-2"):
+        with pytest.raises(
+            CommandError, match="may be any of 2 proposals; write more of the id: same-1, same-2"
+        ):
             await approved(ann, "same", AS_IT_IS)
         await rejected(ann, "same-1", "unsafe", None)
         await (await Desk.open(ann)).review("same-2").approve()
-        with pytest.raises(SaidNo, match="no proposal 'none' is known here"):
+        with pytest.raises(CommandError, match="no proposal 'none' is known here"):
             await approved(ann, "none", AS_IT_IS)
 
 
 async def test_two_characters_of_an_id_are_too_few(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
-        with pytest.raises(SaidNo, match="write at least 3 characters of the proposal's id"):
+        with pytest.raises(CommandError, match="write at least 3 characters of the proposal's id"):
             await approved(ann, proposal[:2], AS_IT_IS)
 
 
@@ -124,7 +126,7 @@ async def test_nobody_gets_approved_under_the_name_of_another_proposal(space: Sp
     async with space.connect("bot") as bot:
         await bot.send("mcp/proposal", {"method": "tools/call", "params": WRITE}, to="fs", id=proposal[:8])
     async with space.connect("ann") as ann:
-        with pytest.raises(SaidNo, match="may be any of 2 proposals"):
+        with pytest.raises(CommandError, match="may be any of 2 proposals"):
             await approved(ann, proposal[:8], AS_IT_IS)
         assert (await approved(ann, proposal, AS_IT_IS)).id == proposal
 
@@ -148,9 +150,9 @@ async def test_what_was_decided_is_not_decided_again(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
         await approved(ann, proposal, AS_IT_IS)
-        with pytest.raises(SaidNo, match="no longer waits: fulfilled, approved by ann"):
+        with pytest.raises(CommandError, match="no longer waits: fulfilled, approved by ann"):
             await approved(ann, proposal, AS_IT_IS)
-        with pytest.raises(SaidNo, match="no longer waits"):
+        with pytest.raises(CommandError, match="no longer waits"):
             await rejected(ann, proposal, "unsafe", None)
 
 
@@ -194,7 +196,7 @@ async def test_a_withdrawal_before_one_came_is_known(space: Space) -> None:
         proposal = await bot.propose("tools/call", WRITE, target="fs")
         await proposal.withdraw()
     async with space.connect("ann") as ann:
-        with pytest.raises(SaidNo, match="no longer waits: withdrawn: no_longer_needed"):
+        with pytest.raises(CommandError, match="no longer waits: withdrawn: no_longer_needed"):
             await approved(ann, proposal.id, AS_IT_IS)
 
 
@@ -203,7 +205,7 @@ async def test_who_may_not_do_it_cannot_approve_it_and_is_told_before(space: Spa
     async with space.connect("bob") as bob:
         desk = await Desk.open(bob)
         assert desk.hindrance(desk.find(proposal)) == "you may not approve it, for you may not do it yourself"
-        with pytest.raises(SaidNo, match="it takes mcp/request:tools/call:write_file"):
+        with pytest.raises(CommandError, match="it takes mcp/request:tools/call:write_file"):
             await approved(bob, proposal, AS_IT_IS)
 
 
@@ -246,7 +248,7 @@ async def test_what_has_expired_cannot_be_approved_and_says_so(space: Space) -> 
         now = datetime.now(UTC)
         assert "expired" in shown_line(desk.find(proposal), now).plain
         assert '  why, says bot: "So."' in shown_open(desk.find(proposal), now).plain
-        with pytest.raises(SaidNo, match="no longer waits: expired"):
+        with pytest.raises(CommandError, match="no longer waits: expired"):
             await approved(ann, proposal, AS_IT_IS)
 
 

@@ -1,1 +1,5 @@
-"""`mew audit`: query a journal and prove what is in it."""
+"""`mew audit`: query a journal, and prove what is in it.
+
+- `queries`  list, chain, grants, violations, stats;  `facts`, `chain`, `grants`, `statistics`  print the answers
+- `proof`    verify, export, key;  `verification`  prints the result
+"""

@@ -1,4 +1,4 @@
-"""`mew audit`: what the record of a space says, and whether it is true."""
+"""The commands of `mew audit`."""
 
 import typer
 
@@ -7,16 +7,13 @@ from . import proof, queries
 __all__ = ["audit"]
 
 audit = typer.Typer(
-    name="audit",
-    help="What happened in a space, from its journal, and the proof of it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    name="audit", help="Query the journal of a space, and prove that it is complete.", no_args_is_help=True
 )
 audit.command("list")(queries.list_facts)
-audit.command("chain")(queries.chain)
-audit.command("grants")(queries.grants)
-audit.command("violations")(queries.violations)
-audit.command("stats")(queries.stats)
-audit.command("verify")(proof.verify)
-audit.command("export")(proof.export)
-audit.command("key")(proof.key)
+audit.command()(queries.chain)
+audit.command()(queries.grants)
+audit.command()(queries.violations)
+audit.command()(queries.stats)
+audit.command()(proof.verify)
+audit.command()(proof.export)
+audit.command()(proof.key)

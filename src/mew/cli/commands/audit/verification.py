@@ -11,18 +11,18 @@ from mew.audit.proof.verification_result import VerificationResult
 from mew.cli.render.times import show_moment
 from mew.protocol.visible import named, visible
 
-__all__ = ["show_verdict", "verdict_json"]
+__all__ = ["result_json", "show_result"]
 
 _WHY_CHARS_MAX = 1_000
 
 
-def verdict_json(verdict: VerificationResult) -> bytes:
+def result_json(verdict: VerificationResult) -> bytes:
     """All of it, and first whether it is sound."""
     fields: dict[str, Any] = msgspec.to_builtins(verdict)
     return encode_line({"sound": verdict.is_sound, **fields})
 
 
-def show_verdict(verdict: VerificationResult) -> None:
+def show_result(verdict: VerificationResult) -> None:
     space = f"space {named(verdict.space)}" if verdict.space else "this file"
     if verdict.is_sound:
         typer.secho(f"{space} is sound", fg=typer.colors.GREEN)

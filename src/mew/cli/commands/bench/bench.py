@@ -9,14 +9,13 @@ from typing import Annotated, Final
 
 import typer
 
+from mew.cli.errors import CommandError, ExitCode
 from mew.cli.event_loop import fast_loop
-from mew.cli.exit_codes import Exit
 from mew.cli.http import secret
-from mew.cli.locate.journal import Failed
 from mew.cli.prompt import ask
-from mew.cli.render.round_progress import steps
+from mew.cli.render.progress import steps
 from mew.cli.render.text import is_terminal, note, say_json
-from mew.cli.session import Place, SaidNo, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.load.connections import GatewayAddress, JoinRefused, LoadFailed, RateLimited
 from mew.load.invitations import Inviter, inviting
 from mew.load.measurement import LoadResult, MeasurementPlan, allow_many_connections, listener
@@ -58,9 +57,9 @@ class _Wanted:
     is_agreed: bool
 
 
-@everyday
+@session_command
 def bench(
-    place: Place,
+    session: SpaceSession,
     url: Annotated[
         str | None,
         typer.Argument(help="GatewayAddress the gateway is, like ws://127.0.0.1:8080.", show_default=False),
@@ -94,7 +93,7 @@ def bench(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:
-    """Measure what a gateway can do, from outside: deliveries, proposals, streams, joins, HTTP, and their latency.
+    """Measure throughput and latency of a gateway: deliveries, proposals, streams, joins, HTTP.
 
     It sends as much as the gateway takes, and everyone in the space sees that: use a space made for it. Who may invite
     others has some invited, who are removed at the end. A figure that the load itself limited is marked.
@@ -103,10 +102,10 @@ def bench(
       mew bench ws://127.0.0.1:8080 --space trial --token-file ann.token
       mew bench --workload fan-out --receivers 200 --json
     """
-    if url is not None and place.flags.gateway is not None:
-        raise Failed("the gateway is named twice: give the URL, or --gateway")
-    here = place if url is None else Place(replace(place.flags, gateway=url), place.json)
-    where = GatewayAddress.at(here.door.url, here.door.space)
+    if url is not None and session.options.gateway is not None:
+        raise CommandError("the gateway is named twice: give the URL, or --gateway")
+    here = session if url is None else SpaceSession(replace(session.options, gateway=url), session.json)
+    where = GatewayAddress.at(here.login.url, here.login.space)
     plan = MeasurementPlan(
         rounds=_ROUNDS,
         round_s=seconds / _ROUNDS,
@@ -117,42 +116,42 @@ def bench(
     allow_many_connections()
     found = _Found()
     code = _measure(here, where, _Wanted(workload or DEFAULT, receivers, plan, yes), found)
-    if place.json:
+    if session.json:
         told = as_json(found.outcomes, found.missing)
         say_json({"gateway": where.authority, "space": found.space, **told, "left_behind": found.left})
     else:
         show(found.outcomes, found.missing)
     if found.left:
-        code = code or Exit.SAID_NO
+        code = code or ExitCode.NO
         note(f"! still in the space, remove them with 'mew kick NAME': {', '.join(map(named, found.left))}")
     if code:
         raise typer.Exit(code)
 
 
-def _measure(place: Place, where: GatewayAddress, wanted: _Wanted, found: _Found) -> int:
+def _measure(session: SpaceSession, where: GatewayAddress, wanted: _Wanted, found: _Found) -> int:
     try:
         with asyncio.Runner(loop_factory=fast_loop()) as runner:
-            runner.run(_inside(where, secret(place.door), wanted, found))
+            runner.run(_inside(where, secret(session.login), wanted, found))
     except JoinRefused as denied:
-        raise Failed(str(denied)) from denied
+        raise CommandError(str(denied)) from denied
     except RateLimited as limited:
         found.missing.append(("the rest", str(limited)))
-        return Exit.SAID_NO
+        return ExitCode.NO
     except LoadFailed as failed:
-        raise Failed(str(failed)) from failed
+        raise CommandError(str(failed)) from failed
     except (KeyboardInterrupt, asyncio.CancelledError):
         found.missing.append(("the rest", "interrupted"))
-        return Exit.INTERRUPTED
+        return ExitCode.INTERRUPTED
     asked_for = set(wanted.workloads) if wanted.workloads is not DEFAULT else set()
     is_short = any(name in asked_for or not why.startswith(_LEFT_OUT) for name, why in found.missing)
-    return Exit.SAID_NO if is_short else Exit.DONE
+    return ExitCode.NO if is_short else ExitCode.OK
 
 
 async def _inside(where: GatewayAddress, token: str, wanted: _Wanted, found: _Found) -> None:
     """Do all of it in the space.
 
     Raises:
-        SaidNo: somebody said no when asked.
+        CommandError: somebody said no when asked.
         LoadFailed: one is not let in, or sends faster than the gateway allows.
     """
     task = asyncio.current_task()
@@ -188,14 +187,14 @@ async def _agree(host: Inviter, planned: Sequence[Planned], plan: MeasurementPla
     """Say what will be done to the space, and have somebody agree.
 
     Raises:
-        Failed: nobody can be asked.
-        SaidNo: they do not.
+        CommandError: nobody can be asked.
+        CommandError: they do not.
     """
     note(_sentence(host, planned, plan))
     if not is_terminal():
-        raise Failed("nobody can be asked here: give --yes, if that is what you want")
+        raise CommandError("nobody can be asked here: give --yes, if that is what you want")
     if not (await ask("Go on? [y]es, [n]o: ")).lower().startswith(_YES):
-        raise SaidNo("nothing was sent")
+        raise CommandError("nothing was sent", ExitCode.NO)
 
 
 def _sentence(host: Inviter, planned: Sequence[Planned], plan: MeasurementPlan) -> str:

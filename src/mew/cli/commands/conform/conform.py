@@ -9,9 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from mew.cli.errors import told
-from mew.cli.locate.journal import Failed
-from mew.cli.render.check_progress import counting
+from mew.cli.errors import CommandError
+from mew.cli.render.progress import counting
 from mew.conform.example import write_example
 from mew.conform.ledger import Side
 from mew.conform.outcome import CheckResult
@@ -41,7 +40,7 @@ conform = typer.Typer(
     name="conform",
     cls=_GatewayUnlessNamed,
     subcommand_metavar="URL | COMMAND [ARGS]...",
-    help="Try the specification on a gateway (mew conform URL), or on a participant.\n\n"
+    help="Check a gateway (mew conform URL) or a participant against the specification.\n\n"
     "Example: mew conform ws://127.0.0.1:8080 --config conform.toml",
     no_args_is_help=True,
 )
@@ -50,7 +49,6 @@ conform.command("prompts")(prompts)
 
 
 @conform.command("gateway")
-@told("mew conform")
 def gateway(
     url: Annotated[str | None, typer.Argument(help="Where the gateway is, like ws://127.0.0.1:8080.")] = None,
     config: Annotated[
@@ -82,7 +80,6 @@ def gateway(
 
 
 @conform.command("example")
-@told("mew conform")
 def example(
     folder: Annotated[Path, typer.Argument(help="Where to put the files.")] = Path(),
     url: Annotated[str, typer.Option(help="Where the gateway will be.")] = "ws://127.0.0.1:8080",
@@ -94,7 +91,7 @@ def example(
     try:
         space, kit = write_example(folder, url)
     except OSError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     typer.echo(f"mew gateway --config {space}       # in one terminal")
     typer.echo(f"mew conform {url} --config {kit}  # in another")
 
@@ -104,14 +101,14 @@ def _read_config(config: Path, url: str | None) -> KitConfig:
         return read_config(config, os.environ, url)
     except KitConfigError as error:
         hint = "; 'mew conform example' writes one to start from" if error.missing else ""
-        raise Failed(f"{error}{hint}") from error
+        raise CommandError(f"{error}{hint}") from error
 
 
 def _run(config: KitConfig, checks: Sequence[Check], results: list[CheckResult]) -> None:
     """Play them, each result as soon as it is known.
 
     Raises:
-        Failed: there is no gateway to try, or not with these tokens.
+        CommandError: there is no gateway to try, or not with these tokens.
     """
     if not checks:
         return  # nobody can see from outside what was asked for
@@ -119,7 +116,7 @@ def _run(config: KitConfig, checks: Sequence[Check], results: list[CheckResult])
         try:
             asyncio.run(_try(config, checks, begins, results))
         except KitConfigError as error:
-            raise Failed(str(error)) from error
+            raise CommandError(str(error)) from error
 
 
 async def _try(

@@ -9,9 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from mew.cli.errors import told
-from mew.cli.locate.journal import Failed
-from mew.cli.render.check_progress import counting
+from mew.cli.errors import CommandError
+from mew.cli.render.progress import counting
 from mew.conform.ledger import Side
 from mew.conform.outcome import CheckResult
 from mew.conform.participant.prompts import BadPrompts, Prompts, example, read_prompts
@@ -44,7 +43,6 @@ class _Run:
     broken_off: str = ""
 
 
-@told("mew conform participant")
 def participant(
     listen: Annotated[
         str, typer.Option(help="Where the participant is to connect, host:port; port 0 is a free one.")
@@ -79,7 +77,7 @@ def participant(
     try:
         asyncio.run(_try(host, port, said, command, wait_s, run))
     except CannotListen as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         run.broken_off = f"interrupted after {len(run.results)} of {len(checks)} checks"
     if run.broken_off:
@@ -103,7 +101,7 @@ def prompts() -> None:
 def _address(listen: str) -> tuple[str, int]:
     host, mark, port = listen.rpartition(":")
     if not mark or not port.isdecimal() or int(port) > 65_535:
-        raise Failed(f"--listen {listen}: expected host:port, like 127.0.0.1:0")
+        raise CommandError(f"--listen {listen}: expected host:port, like 127.0.0.1:0")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -113,7 +111,7 @@ def _prompts(config: Path | None) -> Prompts:
     try:
         return read_prompts(config or _CONFIG)
     except BadPrompts as error:
-        raise Failed(f"{error}; 'mew conform prompts' prints one to start from") from error
+        raise CommandError(f"{error}; 'mew conform prompts' prints one to start from") from error
 
 
 async def _try(
@@ -143,18 +141,18 @@ async def _come(test_gateway: TestGateway, wait_s: float) -> None:
     """Return when the participant is there.
 
     Raises:
-        Failed: it does not come.
+        CommandError: it does not come.
     """
     subject, loop = test_gateway.test_run.subject, asyncio.get_running_loop()
     deadline_s = loop.time() + wait_s
     while await subject.wait(lambda: subject.present or None, _LOOK_S) is None:
         if test_gateway.ended is not None:
-            raise Failed(
+            raise CommandError(
                 f"the command ended with {test_gateway.ended} before it connected to {test_gateway.url}"
             )
         if loop.time() > deadline_s:
             refused = f"; {len(subject.arrivals)} attempts were refused" if subject.arrivals else ""
-            raise Failed(f"no participant came to {test_gateway.url} within {wait_s:g} s{refused}")
+            raise CommandError(f"no participant came to {test_gateway.url} within {wait_s:g} s{refused}")
 
 
 @asynccontextmanager
@@ -171,5 +169,5 @@ async def _started(test_gateway: TestGateway, command: str) -> AsyncIterator[Non
         try:
             await stack.enter_async_context(child_process(command, test_gateway))
         except (OSError, ValueError) as error:
-            raise Failed(f"--command {command}: {error}") from error
+            raise CommandError(f"--command {command}: {error}") from error
         yield

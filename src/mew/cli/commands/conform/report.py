@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.conform.ledger import Requirement, RequirementLevel, Side, Testable
 from mew.conform.outcome import CheckOutcome, CheckResult
 from mew.conform.report import RequirementVerdict, as_document, as_junit, conforms, counts, folded
@@ -50,14 +50,14 @@ def tell_results(side: Side, name: str, found: Sequence[RequirementVerdict], sho
     """Show all, and write the file where one is wanted.
 
     Raises:
-        Failed: it cannot be written.
+        CommandError: it cannot be written.
         typer.Exit: with code 1, where something fails that must not.
     """
     if shown.junit is not None:
         try:
             shown.junit.write_bytes(as_junit(name, found))
         except OSError as error:
-            raise Failed(f"--junit {shown.junit}: {error.strerror}") from error
+            raise CommandError(f"--junit {shown.junit}: {error.strerror}") from error
     if shown.as_json:
         typer.echo(encode_json(as_document(name, found, side, only=shown.only)))
     else:

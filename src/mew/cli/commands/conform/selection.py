@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 from mew.conform import requirements
 from mew.conform.ledger import Requirement, Side
 
@@ -25,13 +25,13 @@ def chosen(side: Side, only: Sequence[str] | None) -> list[Requirement]:
     """Those that bind this side, or of them those that are asked for.
 
     Raises:
-        Failed: one of the words names none.
+        CommandError: one of the words names none.
     """
     ours = [one for one in requirements() if one.side in (side, Side.BOTH)]
     words = [_word(one) for one in only or ()]
     for word in words:
         if not any(_is_meant(one, word) for one in ours):
-            raise Failed(f"--only {word}: no requirement about {side}s is there; {_there_are(ours)}")
+            raise CommandError(f"--only {word}: no requirement about {side}s is there; {_there_are(ours)}")
     return [one for one in ours if not words or any(_is_meant(one, word) for word in words)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from mew.cli.locate.space_file import Folder
+from mew.cli.locate.space_file import SpaceFile
 from mew.gateway.address_file import read_address
 from mew.gateway.auth.sealed import sealed_path
 from mew.gateway.auth.tokens import token_path, token_variable
@@ -24,16 +24,16 @@ _ROOM_PROBLEM: Final = 100 * _MIB
 _LOCK: Final = ".lock"
 
 
-def folder_findings(folder: Folder) -> Iterator[Finding]:
+def folder_findings(folder: SpaceFile) -> Iterator[Finding]:
     """All that can be seen without a gateway."""
     yield from _file(folder)
     yield from _tokens(folder)
     yield from _journal(folder)
 
 
-def _file(folder: Folder) -> Iterator[Finding]:
+def _file(folder: SpaceFile) -> Iterator[Finding]:
     spaces = folder.config.spaces
-    yield Finding(Level.OK, "space.yaml", f"{folder.file} is valid; spaces: {', '.join(spaces)}")
+    yield Finding(Level.OK, "space.yaml", f"{folder.path} is valid; spaces: {', '.join(spaces)}")
     for note in folder.config.notes:
         yield Finding(Level.WARNING, "space.yaml", note)
     for space in spaces.values():
@@ -41,18 +41,18 @@ def _file(folder: Folder) -> Iterator[Finding]:
             yield Finding(
                 Level.WARNING, f"space {space.id!r}", "names nobody", "add somebody under 'participants'"
             )
-    held = folder.file.stat().st_mode
+    held = folder.path.stat().st_mode
     has_secrets = any(one.tokens for space in spaces.values() for one in space.participants.values())
     if has_secrets and _is_open(held):
         yield Finding(
             Level.WARNING,
             "space.yaml",
             f"has tokens in it, and others may read it (mode {stat.S_IMODE(held):04o})",
-            f"chmod 600 {folder.file}, or let the tokens be in files: leave out 'tokens'",
+            f"chmod 600 {folder.path}, or let the tokens be in files: leave out 'tokens'",
         )
 
 
-def _tokens(folder: Folder) -> Iterator[Finding]:
+def _tokens(folder: SpaceFile) -> Iterator[Finding]:
     state = folder.config.state_dir
     if not state.exists():
         says = f"{state} is not there yet"
@@ -94,7 +94,7 @@ def _tokens(folder: Folder) -> Iterator[Finding]:
         )
 
 
-def _journal(folder: Folder) -> Iterator[Finding]:
+def _journal(folder: SpaceFile) -> Iterator[Finding]:
     journal = folder.config.journal
     if journal is None:
         yield Finding(Level.OK, "journal", "off: everything is forgotten with the gateway")
@@ -117,11 +117,11 @@ def _journal(folder: Folder) -> Iterator[Finding]:
     yield from _lock(folder, journal.folder / _LOCK)
 
 
-def _lock(folder: Folder, path: Path) -> Iterator[Finding]:
+def _lock(folder: SpaceFile, path: Path) -> Iterator[Finding]:
     holder = _holder(path)
     if holder is None:
         yield Finding(Level.OK, "journal", "nobody has it open")
-    elif read_address(folder.file) is not None:
+    elif read_address(folder.path) is not None:
         yield Finding(Level.OK, "journal", f"open by the gateway ({holder})")
     else:
         yield Finding(

@@ -8,10 +8,10 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from mew.cli.errors import CommandError
 from mew.cli.http import Answer, ask_gateway
-from mew.cli.locate.gateway import Door
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.space_file import Folder
+from mew.cli.locate.login import Login
+from mew.cli.locate.space_file import SpaceFile
 from mew.client.errors import ConnectError
 from mew.gateway.address_file import read_address
 from mew.protocol.visible import visible
@@ -28,15 +28,15 @@ _OTHER: Final = "stop it, or choose another port with 'server.port'"
 _START: Final = "start it: mew gateway, or mew up"
 
 
-async def gateway_findings(folder: Folder | None, door: Door | None) -> list[Finding]:
+async def gateway_findings(folder: SpaceFile | None, login: Login | None) -> list[Finding]:
     """What it says, where it is known where it should be."""
-    url = door.url if door is not None else _url(folder)
+    url = login.url if login is not None else _url(folder)
     if url is None:
         return [
             Finding(Level.WARNING, "gateway", "nothing says where it is", "give --gateway or a space.yaml")
         ]
-    named = Door(url, None, "") if door is None else door
-    runs = folder is not None and read_address(folder.file) is not None
+    named = Login(url, None, "") if login is None else login
+    runs = folder is not None and read_address(folder.path) is not None
     if not await _listens(url):
         level = Level.PROBLEM if runs or folder is None else Level.WARNING
         said = f"nothing listens at {url}"
@@ -46,15 +46,15 @@ async def gateway_findings(folder: Folder | None, door: Door | None) -> list[Fin
         health = await ask_gateway(named, "/health", with_token=False)
         if not _is_gateway(health):
             return [Finding(Level.PROBLEM, "gateway", f"what listens at {url} is no gateway", _OTHER)]
-        return [_health(url, health), *_clock(health, asked_s), *await _more(named, door)]
+        return [_health(url, health), *_clock(health, asked_s), *await _more(named, login)]
     except ConnectError as error:
         return [Finding(Level.PROBLEM, "gateway", f"what listens at {url} is no gateway: {error}", _OTHER)]
 
 
-def _url(folder: Folder | None) -> str | None:
+def _url(folder: SpaceFile | None) -> str | None:
     if folder is None:
         return None
-    with suppress(Failed):
+    with suppress(CommandError):
         return folder.url()
     return None
 
@@ -89,7 +89,7 @@ def _clock(answer: Answer, asked_s: float) -> Iterator[Finding]:
         yield Finding(Level.OK, "clock", says)
 
 
-async def _more(named: Door, door: Door | None) -> list[Finding]:
+async def _more(named: Login, login: Login | None) -> list[Finding]:
     ready = await ask_gateway(named, "/ready", with_token=False)
     found = []
     if ready.status == 200:
@@ -98,8 +98,8 @@ async def _more(named: Door, door: Door | None) -> list[Finding]:
     else:
         said = visible(str(ready.body), 400)
         found.append(Finding(Level.PROBLEM, "spaces", f"not all are served: {said}", "see the gateway's log"))
-    if door is not None:
-        found.append(_token(door, await ask_gateway(door, "/spaces")))
+    if login is not None:
+        found.append(_token(login, await ask_gateway(login, "/spaces")))
     return found
 
 
@@ -110,13 +110,13 @@ def _warnings(ready: Answer) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "gateway", visible(str(one), 400), "see the gateway's log")
 
 
-def _token(door: Door, answer: Answer) -> Finding:
-    whose = f"that of {door.who!r}" if door.who else "yours"
+def _token(login: Login, answer: Answer) -> Finding:
+    whose = f"that of {login.who!r}" if login.who else "yours"
     if answer.status == 200 and isinstance(answer.body, dict):
         spaces = [str(one.get("id")) for one in answer.body.get("spaces", ()) if isinstance(one, dict)]
-        if door.space is None or door.space in spaces:
+        if login.space is None or login.space in spaces:
             return Finding(Level.OK, "token", f"{whose} opens {visible(', '.join(spaces), 200)}")
-        return Finding(Level.PROBLEM, "token", f"{whose} does not open the space {door.space!r}")
+        return Finding(Level.PROBLEM, "token", f"{whose} does not open the space {login.space!r}")
     mend = "the gateway reads tokens when it starts and after SIGHUP; 'mew token' lists those there are"
     return Finding(Level.PROBLEM, "token", f"the gateway does not take {whose} (HTTP {answer.status})", mend)
 

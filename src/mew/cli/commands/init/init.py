@@ -1,15 +1,16 @@
 """`mew init`: write a space.yaml to begin with."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from mew.cli.errors import told
-from mew.cli.help import filled
-from mew.cli.locate.journal import Failed
+from mew.cli import completion
+from mew.cli.errors import CommandError
 from mew.protocol.visible import visible
 
 from .host_import import Imported, NoServers, imported
@@ -22,11 +23,17 @@ _PORT: Final = 8080
 _FIRST: Final = "files"
 
 
-@told("mew init")
 def init(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; it is made if need be.")] = Path(),
     template: Annotated[
-        str | None, typer.Option("--template", "-t", metavar="NAME", help=f"One of {', '.join(TEMPLATES)}.")
+        str | None,
+        typer.Option(
+            "--template",
+            "-t",
+            metavar="NAME",
+            help=f"One of {', '.join(TEMPLATES)}.",
+            autocompletion=completion.templates,
+        ),
     ] = None,
     source: Annotated[
         Path | None,
@@ -49,7 +56,7 @@ def init(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
 ) -> None:
-    """Write a space.yaml, with comments, and what belongs to it.
+    """Write a commented space.yaml and the files it needs.
 
     Examples:
       mew init demo --template files --yes && cd demo && mew up
@@ -57,9 +64,9 @@ def init(
     """
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
     if source is not None and template is not None:
-        raise Failed("--from and --template: give one of them")
+        raise CommandError("--from and --template: give one of them")
     if template is not None and template not in TEMPLATES:
-        raise Failed(f"no template {template!r}; there is {', '.join(TEMPLATES)}")
+        raise CommandError(f"no template {template!r}; there is {', '.join(TEMPLATES)}")
     suggested = space_id(folder.resolve().name) if space is None else _checked(space)
     if asks:
         if source is None and template is None:
@@ -77,15 +84,16 @@ def _imported(source: Path, space: str, port: int) -> Imported:
     try:
         return imported(source.read_text(encoding="utf-8"), source=source.name, space=space, port=port)
     except NoServers as error:
-        raise Failed(f"{source}: {error}") from error
+        raise CommandError(f"{source}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise Failed(f"{source}: {getattr(error, 'strerror', None) or 'is no text'}") from error
+        raise CommandError(f"{source}: {getattr(error, 'strerror', None) or 'is no text'}") from error
 
 
 def _chosen() -> str:
     names = list(TEMPLATES)
     for number, name in enumerate(names, 1):
-        typer.echo(filled(f"  {number}  {name:10} {TEMPLATES[name].does}", " " * 16))
+        line = f"  {number}  {name:10} {TEMPLATES[name].does}"
+        typer.echo(textwrap.fill(line, shutil.get_terminal_size().columns, subsequent_indent=" " * 16))
     while True:
         said = typer.prompt("Template", default="1").strip()
         if said in names:
@@ -97,7 +105,7 @@ def _chosen() -> str:
 
 def _checked(space: str) -> str:
     if space_id(space) != space:
-        raise Failed(f"{visible(space)!r} is no name of a space; {space_id(space)!r} would be")
+        raise CommandError(f"{visible(space)!r} is no name of a space; {space_id(space)!r} would be")
     return space
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 
 __all__ = ["put_down", "put_secrets"]
 
@@ -13,11 +13,13 @@ def put_down(folder: Path, files: Mapping[Path, str]) -> tuple[list[Path], list[
     """Write the files; returns those that were made, and those that were there already and are left as they are.
 
     Raises:
-        Failed: there is a space.yaml, or the system says no.
+        CommandError: there is a space.yaml, or the system says no.
     """
     for name in ("space.yaml", ".mew/space.yaml"):
         if (folder / name).exists():
-            raise Failed(f"{folder / name} is there already: 'mew up' starts it; or name another folder")
+            raise CommandError(
+                f"{folder / name} is there already: 'mew up' starts it; or name another folder"
+            )
     made, kept = [], []
     try:
         for place, text in files.items():
@@ -31,7 +33,7 @@ def put_down(folder: Path, files: Mapping[Path, str]) -> tuple[list[Path], list[
             else:
                 made.append(place)
     except OSError as error:
-        raise Failed(f"{error.filename}: {error.strerror}") from error
+        raise CommandError(f"{error.filename}: {error.strerror}") from error
     return made, kept
 
 
@@ -39,7 +41,7 @@ def put_secrets(folder: Path, variables: Mapping[str, str]) -> Path:
     """Write `.mew/env`, for its owner alone, and keep git away from it.
 
     Raises:
-        Failed: there is one, or the system says no.
+        CommandError: there is one, or the system says no.
     """
     state = folder / ".mew"
     path = state / "env"
@@ -50,7 +52,7 @@ def put_secrets(folder: Path, variables: Mapping[str, str]) -> Path:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.writelines(f"{name}={_line(value)}\n" for name, value in variables.items())
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}") from error
+        raise CommandError(f"{path}: {error.strerror}") from error
     return path
 
 

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mew.cli.errors import told
+from mew.cli.errors import CommandError
 from mew.cli.event_loop import fast_loop
-from mew.cli.locate.gateway import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, TokenText, reach
-from mew.cli.locate.journal import Failed, SpaceName
+from mew.cli.locate.login import (
+    AsOption,
+    GatewayOption,
+    Login,
+    LoginOptions,
+    SpaceFileOption,
+    SpaceOption,
+    TokenFileOption,
+    TokenOption,
+    find_login,
+)
 from mew.protocol.visible import visible
 
 if TYPE_CHECKING:
@@ -44,12 +53,12 @@ def bridge(
             show_default=False,
         ),
     ] = None,
-    who: AsName = None,
-    gateway: GatewayUrl = None,
-    space: SpaceName = None,
-    token: TokenText = None,
-    token_file: TokenFile = None,
-    config: NearConfig = None,
+    who: AsOption = None,
+    gateway: GatewayOption = None,
+    space: SpaceOption = None,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    config: SpaceFileOption = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,7 +108,7 @@ def bridge(
         bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
     ] = False,
 ) -> None:
-    """Make an MCP server a participant of a space: its tools, resources and prompts are there for all who may.
+    """Make an MCP server a participant of a space, with its tools, resources and prompts.
 
     Example: mew bridge --as files -- npx -y @modelcontextprotocol/server-filesystem /data
     """
@@ -109,30 +118,29 @@ def bridge(
 
     from .server_options import UNPROTECTED, confine, read_root, read_server
 
-    with told("mew bridge"):
-        words = server or []
-        settings = ServerSettings(
-            server=read_server(words, env=env or (), cwd=cwd, headers=header or (), environ=os.environ),
-            restart=restart.value,
-            ask=ask or (),
-            roots=[read_root(written) for written in root or ()],
-            modern=modern,
-            request_timeout_s=timeout,
-        )
-        flags = Flags(
-            gateway=gateway, space=space, who=who, token=token, token_file=token_file, config=config
-        )
-        door = reach(flags)
-        name = door.who or name_of(words)
-        started = settings.server
-        if not unconfined:
-            started = confine(started, token=door.token, environ=os.environ, here=Path.cwd())
-        if isinstance(started, Command) and not started.hidden:
-            _tell(f"warning: {UNPROTECTED}")
-        _run(door, name, replace(settings, server=started))
+    words = server or []
+    settings = ServerSettings(
+        server=read_server(words, env=env or (), cwd=cwd, headers=header or (), environ=os.environ),
+        restart=restart.value,
+        ask=ask or (),
+        roots=[read_root(written) for written in root or ()],
+        modern=modern,
+        request_timeout_s=timeout,
+    )
+    flags = LoginOptions(
+        gateway=gateway, space=space, who=who, token=token, token_file=token_file, config=config
+    )
+    login = find_login(flags)
+    name = login.who or name_of(words)
+    started = settings.server
+    if not unconfined:
+        started = confine(started, token=login.token, environ=os.environ, here=Path.cwd())
+    if isinstance(started, Command) and not started.hidden:
+        _tell(f"warning: {UNPROTECTED}")
+    _run(login, name, replace(settings, server=started))
 
 
-def _run(door: Door, name: str, settings: "ServerSettings") -> None:
+def _run(login: Login, name: str, settings: "ServerSettings") -> None:
     from mew.client.errors import ConnectError, Disconnected
     from mew.client.participant.participant import run_program
     from mew.gateway.logs import LogFormat, LogLevel, set_up
@@ -144,7 +152,7 @@ def _run(door: Door, name: str, settings: "ServerSettings") -> None:
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     kept = replace(settings, fingerprints=_FINGERPRINTS / f"{name}.json")
     try:
-        run_program(lambda: _serve(door, name, kept), loop_factory=fast_loop())
+        run_program(lambda: _serve(login, name, kept), loop_factory=fast_loop())
     except ServerUnavailable as error:
         _tell(f"{name}: {error}")
         raise typer.Exit(_DIED if error.worked else _WRONG) from None
@@ -152,10 +160,10 @@ def _run(door: Door, name: str, settings: "ServerSettings") -> None:
         _tell(f"{name}: {error}")
         raise typer.Exit(_DIED) from None
     except (ConnectError, OSError, ValueError) as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
-async def _serve(door: Door, name: str, settings: "ServerSettings") -> None:
+async def _serve(login: Login, name: str, settings: "ServerSettings") -> None:
     from mew.client.client import connect
     from mew.mcp_bridge.server.bridge import Bridge
 
@@ -165,11 +173,11 @@ async def _serve(door: Door, name: str, settings: "ServerSettings") -> None:
     async with (
         Bridge(settings, tell=pass_on) as served,
         connect(
-            door.url, space=door.space, token=door.token, participant=door.who, first_within_s=inf
+            login.url, space=login.space, token=login.token, participant=login.who, first_within_s=inf
         ) as client,
     ):
-        if door.who is not None and client.id != door.who:
-            raise Failed(f"the token is that of {client.id!r}, and not of {door.who!r} as --as says")
+        if login.who is not None and client.id != login.who:
+            raise CommandError(f"the token is that of {client.id!r}, and not of {login.who!r} as --as says")
         _greet(served, client)
         await served.serve(client)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError
 
 __all__ = ["Expire", "HttpAddress", "Wait", "read_address"]
 
@@ -38,9 +38,9 @@ def read_address(written: str) -> tuple[str, int]:
     """What `--http` says; without a host, it is this machine alone.
 
     Raises:
-        Failed: it is no address.
+        CommandError: it is no address.
     """
     found = _ADDRESS.fullmatch(written)
     if found is None or int(found["port"]) > _PORT_MAX:
-        raise Failed(f"--http: {written!r} is no address; it looks like 127.0.0.1:8090, or 8090 alone")
+        raise CommandError(f"--http: {written!r} is no address; it looks like 127.0.0.1:8090, or 8090 alone")
     return (found["host"] or "127.0.0.1").strip("[]"), int(found["port"])

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mew.cli.edited_file import Consent, change_file
-from mew.cli.errors import told
-from mew.cli.locate.gateway import AsName, Door, Flags, GatewayUrl, NearConfig, TokenFile, reach
-from mew.cli.locate.journal import Failed, SpaceName
+from mew.cli.errors import CommandError
+from mew.cli.locate.login import (
+    AsOption,
+    GatewayOption,
+    Login,
+    LoginOptions,
+    SpaceFileOption,
+    SpaceOption,
+    TokenFileOption,
+    find_login,
+)
 from mew.mcp_bridge.host_config.hosts import (
     HostConfigFile,
     HostEnvironment,
@@ -27,7 +35,7 @@ from mew.mcp_bridge.host_config.servers import HostConfigError, installed, ours,
 from mew.mcp_bridge.wrap.server_name import name_of, participant_name
 
 if TYPE_CHECKING:
-    from mew.cli.locate.space_file import Folder
+    from mew.cli.locate.space_file import SpaceFile
 
 __all__ = ["install", "uninstall"]
 
@@ -46,7 +54,6 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write it without asking.
 PrintOnly = Annotated[bool, typer.Option("--print", help="Show what would change, and write nothing.")]
 
 
-@told("mew mcp install")
 def install(
     host: HostName,
     command: Annotated[
@@ -64,11 +71,11 @@ def install(
         typer.Option("--allow", metavar="PATTERN", help="Tools of a wrapped server to call without asking."),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What the host is to call it.")] = None,
-    gateway: GatewayUrl = None,
-    space: SpaceName = None,
-    who: AsName = None,
-    token_file: TokenFile = None,
-    config: NearConfig = None,
+    gateway: GatewayOption = None,
+    space: SpaceOption = None,
+    who: AsOption = None,
+    token_file: TokenFileOption = None,
+    config: SpaceFileOption = None,
     *,
     user: ForUser = False,
     local: ForYouHere = False,
@@ -80,7 +87,7 @@ def install(
     Example: mew mcp install claude-code --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem .
     """
     place = _place(host, user=user, local=local)
-    flags = Flags(gateway=gateway, space=space, who=who, token_file=token_file, config=config)
+    flags = LoginOptions(gateway=gateway, space=space, who=who, token_file=token_file, config=config)
     _check(flags, name, allow, command, wrap_existing)
     wrapping = [_mew(), "wrap", *(word for pattern in allow or () for word in ("--allow", pattern))]
     if wrap_existing is not None:
@@ -94,7 +101,6 @@ def install(
     _change(host, place, edit, _consent(yes=yes, print_only=print_only))
 
 
-@told("mew mcp uninstall")
 def uninstall(
     host: HostName,
     name: Annotated[
@@ -119,65 +125,66 @@ def uninstall(
 
 
 def _check(
-    flags: Flags,
+    flags: LoginOptions,
     name: str | None,
     allow: Sequence[str] | None,
     command: Sequence[str] | None,
     wrap_existing: str | None,
 ) -> None:
     if command and wrap_existing:
-        raise Failed("a command and --wrap-existing: give one of them")
+        raise CommandError("a command and --wrap-existing: give one of them")
     if name is not None and wrap_existing:
-        raise Failed("--name: a server that is wrapped where it is keeps its name")
+        raise CommandError("--name: a server that is wrapped where it is keeps its name")
     if allow and not (command or wrap_existing):
-        raise Failed(
+        raise CommandError(
             "--allow is for a server that is wrapped; in a space the capabilities say what is allowed"
         )
-    if (command or wrap_existing) and flags != Flags():
-        raise Failed(
+    if (command or wrap_existing) and flags != LoginOptions():
+        raise CommandError(
             "a server that is wrapped has a space of its own: leave out which gateway, space and token"
         )
 
 
-def _options(flags: Flags) -> list[str]:
+def _options(flags: LoginOptions) -> list[str]:
     """How 'mew mcp' finds its space, wherever the host starts it, without a secret in it."""
-    door = reach(flags)
+    login = find_login(flags)
     at_url = flags.gateway or (flags.config is None and os.environ.get("MEW_GATEWAY", "").strip())
-    space = [] if door.space is None else ["--space", door.space]
+    space = [] if login.space is None else ["--space", login.space]
     if not at_url:
         folder = _folder(flags)
-        _note_power(folder, door)
-        where = ["--config", str(folder.file)]
-        if flags.token_file is None and door.who is not None:
-            return [*where, *space, "--as", door.who]
+        _note_power(folder, login)
+        where = ["--config", str(folder.path)]
+        if flags.token_file is None and login.who is not None:
+            return [*where, *space, "--as", login.who]
     else:
-        where = ["--gateway", door.url]
-    if not isinstance(door.token, Path):
-        raise Failed(
+        where = ["--gateway", login.url]
+    if not isinstance(login.token, Path):
+        raise CommandError(
             "a token is not written into the file of a host; put it into a file, and give --token-file"
         )
-    return [*where, *space, "--token-file", str(door.token)]
+    return [*where, *space, "--token-file", str(login.token)]
 
 
-def _folder(flags: Flags) -> "Folder":
-    from mew.cli.locate.space_file import nearest, typed
+def _folder(flags: LoginOptions) -> "SpaceFile":
+    from mew.cli.locate.space_file import find_space_file
 
-    found = nearest(Path.cwd(), os.environ) if flags.config is None else typed(flags.config, None, os.environ)
+    found = find_space_file(flags.config)
     assert found is not None, "a space that was reached through no space.yaml"
     return found
 
 
-def _note_power(folder: "Folder", door: Door) -> None:
+def _note_power(folder: "SpaceFile", login: Login) -> None:
     """Who installs an approval layer should know where nothing would have to be approved."""
     from mew.protocol.capability import Capability, CapabilitySet
     from mew.protocol.envelope import ParticipantId
 
-    if door.who is None or door.space is None:
+    if login.who is None or login.space is None:
         return
-    held = folder.config.spaces[door.space].capabilities_of(ParticipantId(door.who))
+    held = folder.config.spaces[login.space].capabilities_of(ParticipantId(login.who))
     if CapabilitySet(held).covers(Capability.parse("mcp/request:tools/call")):
         typer.echo(
-            f"mew mcp install: {door.who!r} may call every tool there, so no call will wait for you", err=True
+            f"mew mcp install: {login.who!r} may call every tool there, so no call will wait for you",
+            err=True,
         )
 
 
@@ -186,7 +193,7 @@ def _mew() -> str:
     beside = Path(sys.executable).with_name("mew.exe" if sys.platform == "win32" else "mew")
     found = str(beside) if beside.exists() else shutil.which("mew")
     if found is None:
-        raise Failed("the program 'mew' is not to be found; install it so that it is in the PATH")
+        raise CommandError("the program 'mew' is not to be found; install it so that it is in the PATH")
     return os.path.abspath(found)
 
 
@@ -207,19 +214,19 @@ def _only(names: Sequence[str]) -> str:
 
 def _consent(*, yes: bool, print_only: bool) -> Consent:
     if yes and print_only:
-        raise Failed("--yes and --print: give one of them")
+        raise CommandError("--yes and --print: give one of them")
     return Consent.GIVEN if yes else Consent.REFUSED if print_only else Consent.ASKED
 
 
 def _place(host: KnownHost, *, user: bool, local: bool) -> HostConfigFile:
     if user and local:
-        raise Failed("--user and --local: give one of them")
+        raise CommandError("--user and --local: give one of them")
     by_default = InstallScope.USER if host is KnownHost.CLAUDE_DESKTOP else InstallScope.PROJECT
     scope = InstallScope.USER if user else InstallScope.LOCAL if local else by_default
     home = HostEnvironment(platform=sys.platform, home=Path.home(), folder=Path.cwd(), environ=os.environ)
     found = config_file_of(host, scope, home)
     if found is None:
-        raise Failed(f"--{scope}: {host} has nothing of that kind")
+        raise CommandError(f"--{scope}: {host} has nothing of that kind")
     return found
 
 
@@ -232,9 +239,9 @@ def _change(host: KnownHost, place: HostConfigFile, edit: Callable[[str], str], 
         except InvalidJson as error:
             with suppress(HostConfigError):
                 typer.echo(edit(""), nl=False)  # as it would be in a file of its own
-            raise Failed(f"{file}: {error}; put it in by hand, or correct the file first") from error
+            raise CommandError(f"{file}: {error}; put it in by hand, or correct the file first") from error
         except HostConfigError as error:
-            raise Failed(f"{file}: {error}") from error
+            raise CommandError(f"{file}: {error}") from error
 
     if change_file(file, edited, consent):
         typer.echo(f"{file} is written; start {host} anew, or its servers", err=True)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from mew.cli.errors import told
+from mew.cli.errors import CommandError
 from mew.cli.event_loop import fast_loop
-from mew.cli.locate.gateway import (
-    AsName,
-    Door,
-    Flags,
-    GatewayUrl,
-    NearConfig,
-    TokenFile,
-    TokenText,
-    Wrapped,
-    reach,
+from mew.cli.locate.login import (
+    AsOption,
+    GatewayOption,
+    Login,
+    LoginOptions,
+    SpaceFileOption,
+    SpaceOption,
+    TokenFileOption,
+    TokenOption,
+    WrappedOption,
+    find_login,
 )
-from mew.cli.locate.journal import Failed, SpaceName
 
 from .host_options import Expire, HttpAddress, Wait, read_address
 from .install import install, uninstall
@@ -39,16 +39,15 @@ mcp.command()(uninstall)
 
 
 @mcp.callback(invoke_without_command=True)
-@told("mew mcp")
 def serve(
     context: typer.Context,
-    gateway: GatewayUrl = None,
-    space: SpaceName = None,
-    who: AsName = None,
-    token: TokenText = None,
-    token_file: TokenFile = None,
-    config: NearConfig = None,
-    wrapped: Wrapped = None,
+    gateway: GatewayOption = None,
+    space: SpaceOption = None,
+    who: AsOption = None,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    config: SpaceFileOption = None,
+    wrapped: WrappedOption = None,
     only: Annotated[
         str | None,
         typer.Option("--only", metavar="NAME", help="Show this participant alone, with its own names."),
@@ -72,7 +71,7 @@ def serve(
         bool, typer.Option("--open", help="Over HTTP on this machine, ask for no secret.")
     ] = False,
 ) -> None:
-    """Be an MCP server in front of a space: hosts use what its participants offer, with approval where needed.
+    """Serve a space to MCP hosts: they use the tools of its participants, with approval if it is needed.
 
     Example: mew mcp --gateway ws://127.0.0.1:8080 --space demo --token-file host.token
     """
@@ -81,7 +80,7 @@ def serve(
     # Here, so that other commands start without them.
     from mew.mcp_bridge.host import HostSettings
 
-    flags = Flags(
+    flags = LoginOptions(
         gateway=gateway,
         space=space,
         who=who,
@@ -91,22 +90,22 @@ def serve(
         wrapped=wrapped,
     )
     if http is None and (secret is not None or open_):
-        raise Failed("--secret and --open are for --http")
+        raise CommandError("--secret and --open are for --http")
     if secret is not None and open_:
-        raise Failed("--secret and --open: give one of them")
+        raise CommandError("--secret and --open: give one of them")
     settings = HostSettings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire)
     if http is not None and open_:
         _check_is_here(read_address(http)[0])
     place = None if http is None else _Place(*read_address(http), (config or Path()).parent, secret, open_)
-    door = reach(flags)
-    _run(lambda: _served(door, settings, place))
+    login = find_login(flags)
+    _run(lambda: _served(login, settings, place))
 
 
 def _check_is_here(host: str) -> None:
     from mew.mcp_bridge.host.transport.http import is_loopback
 
     if not is_loopback(host):
-        raise Failed(f"--open: others could come in at {host}; it goes with 127.0.0.1 only")
+        raise CommandError(f"--open: others could come in at {host}; it goes with 127.0.0.1 only")
 
 
 class _Place(NamedTuple):
@@ -119,16 +118,16 @@ class _Place(NamedTuple):
     is_open: bool
 
 
-async def _served(door: Door, settings: "HostSettings", place: _Place | None) -> None:
+async def _served(login: Login, settings: "HostSettings", place: _Place | None) -> None:
     import mew
     from mew.mcp_bridge.host import serve_http, serve_stdio
 
-    recall = 0 if door.space is None else _RECALLED
+    recall = 0 if login.space is None else _RECALLED
     async with mew.connect(
-        door.url, space=door.space, token=door.token, first_within_s=_FIRST_S, recall=recall
+        login.url, space=login.space, token=login.token, first_within_s=_FIRST_S, recall=recall
     ) as me:
-        if door.who is not None and me.id != door.who:
-            raise Failed(f"the token is that of {me.id!r}, and not of {door.who!r} as --as says")
+        if login.who is not None and me.id != login.who:
+            raise CommandError(f"the token is that of {me.id!r}, and not of {login.who!r} as --as says")
         if place is None:
             await serve_stdio(me, settings)
             return
@@ -142,7 +141,7 @@ async def _served(door: Door, settings: "HostSettings", place: _Place | None) ->
         try:
             await serve_http(me, settings, host=place.host, port=place.port, secret=known, ready=ready)
         except OSError as error:
-            raise Failed(f"--http {place.host}:{place.port}: {error.strerror or error}") from error
+            raise CommandError(f"--http {place.host}:{place.port}: {error.strerror or error}") from error
 
 
 def _secret(path: Path, *, is_open: bool) -> str | None:
@@ -153,9 +152,9 @@ def _secret(path: Path, *, is_open: bool) -> str | None:
     try:
         return secret_in(path)
     except ValueError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}") from error
+        raise CommandError(f"{path}: {error.strerror}") from error
 
 
 def _run(serving: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -170,4 +169,4 @@ def _run(serving: Callable[[], Coroutine[Any, Any, None]]) -> None:
     try:
         run_program(serving, loop_factory=fast_loop())
     except (MewError, ValueError) as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.space_file import nearest_file
+from mew.cli.errors import CommandError
+from mew.cli.locate.space_file import nearest_path
 from mew.gateway.config.settings import state_dir
 from mew.mcp_bridge.server.settings import Command, Endpoint, is_ours
 from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
@@ -44,18 +44,22 @@ def read_server(
 ) -> Command | Endpoint:
     """
     Raises:
-        Failed: there is no server in it, or an option that it cannot have; no value is shown.
+        CommandError: there is no server in it, or an option that it cannot have; no value is shown.
     """
     if not words:
-        raise Failed("which server? give a URL, or a command after --, as in: mew bridge -- mcp-server-time")
+        raise CommandError(
+            "which server? give a URL, or a command after --, as in: mew bridge -- mcp-server-time"
+        )
     if len(words) == 1 and words[0].startswith(("http://", "https://")):
         if env or cwd is not None:
-            raise Failed("--env and --cwd are for a server that is started here, not for one at a URL")
+            raise CommandError("--env and --cwd are for a server that is started here, not for one at a URL")
         return Endpoint(url=_url(words[0]), headers=dict(_header(written, environ) for written in headers))
     if headers:
-        raise Failed("--header is for a server at a URL, and not for one that is started here; use --env")
+        raise CommandError(
+            "--header is for a server at a URL, and not for one that is started here; use --env"
+        )
     if cwd is not None and not cwd.is_dir():
-        raise Failed(f"--cwd: there is no folder {cwd}")
+        raise CommandError(f"--cwd: there is no folder {cwd}")
     environment = dict(_variable(written, environ) for written in env)
     _find(words[0], environment.get("PATH", environ.get("PATH")), cwd)
     return Command(program=words[0], arguments=words[1:], environment=environment, directory=cwd)
@@ -76,7 +80,7 @@ def _state(environ: Mapping[str, str], here: Path) -> Iterator[Path]:
         yield user_state_folder(environ)
     if os.name == "posix":
         yield sockets_folder()
-    file = nearest_file(here)
+    file = nearest_path(here)
     if file is not None:
         yield file
     for folder in {environ.get(MARK), None if file is None else str(state_dir(file))} - {None, ""}:
@@ -100,22 +104,22 @@ def _url(written: str) -> str:
         is_good = False
     else:
         if parts.username or parts.password:
-            raise Failed(
+            raise CommandError(
                 "a user or password in the URL of the server: give it with --header, from a variable"
             )
     if not is_good:
-        raise Failed("that is not the URL of a server; it looks like https://example.org/mcp")
+        raise CommandError("that is not the URL of a server; it looks like https://example.org/mcp")
     return written
 
 
 def _variable(written: str, environ: Mapping[str, str]) -> tuple[str, str]:
     name, mark, value = written.partition("=")
     if not name:
-        raise Failed("--env: expected NAME=VALUE, or NAME")
+        raise CommandError("--env: expected NAME=VALUE, or NAME")
     if is_ours(name):
-        raise Failed(f"--env {visible(name)}: variables of ours are not passed on to a server")
+        raise CommandError(f"--env {visible(name)}: variables of ours are not passed on to a server")
     if not mark and name not in environ:
-        raise Failed(f"--env {visible(name)}: there is no such variable here; give it a value with =")
+        raise CommandError(f"--env {visible(name)}: there is no such variable here; give it a value with =")
     return name, value if mark else environ[name]
 
 
@@ -123,16 +127,16 @@ def _header(written: str, environ: Mapping[str, str]) -> tuple[str, str]:
     name, mark, value = written.partition(":")
     name = name.strip()
     if not mark or not _HEADER.fullmatch(name):
-        raise Failed("--header: expected 'NAME: VALUE'")
+        raise CommandError("--header: expected 'NAME: VALUE'")
 
     def known(match: re.Match[str]) -> str:
         if match[1] not in environ:
-            raise Failed(f"--header {name}: there is no variable {visible(match[1])} here")
+            raise CommandError(f"--header {name}: there is no variable {visible(match[1])} here")
         return environ[match[1]]
 
     filled = _VARIABLE.sub(known, value).strip()
     if not filled.isascii() or not filled.isprintable():
-        raise Failed(f"--header {name}: its value has characters that a header cannot have")
+        raise CommandError(f"--header {name}: its value has characters that a header cannot have")
     return name, filled
 
 
@@ -141,4 +145,4 @@ def _find(program: str, path: str | None, cwd: Path | None) -> None:
     has_folder = "/" in program or "\\" in program
     found = (cwd or Path()) / program if has_folder else None
     if shutil.which(program if found is None else str(found), path=path) is None:
-        raise Failed(f"there is no program {visible(program)} to start; is it installed?")
+        raise CommandError(f"there is no program {visible(program)} to start; is it installed?")

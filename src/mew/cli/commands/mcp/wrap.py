@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mew.cli.browser import browser_command, open_in_browser
-from mew.cli.errors import told
+from mew.cli.errors import CommandError
 from mew.cli.event_loop import fast_loop
-from mew.cli.locate.journal import Failed
 from mew.protocol.visible import visible
 
 from .host_options import Expire, HttpAddress, Wait, read_address
@@ -90,7 +89,7 @@ def wrap(
     ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", hidden=True)] = False,  # for 'mew mcp uninstall'
 ) -> None:
-    """Be another MCP server with an approval layer in front: what is not allowed waits for your word.
+    """Put an approval layer in front of an MCP server: calls you did not allow wait for your approval.
 
     Example: mew wrap --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem /data
     """
@@ -102,32 +101,31 @@ def wrap(
     set_up(LogFormat.TEXT, LogLevel.WARNING)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it says with a traceback what hosts are told
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it names what may be secret
-    with told("mew wrap"):
-        words = command or []
-        if not words:
-            raise Failed(
-                "what is to be wrapped? give the command after --, as in: mew wrap -- mcp-server-time"
-            )
-        if name is not None and participant_name(name) != name:
-            raise Failed(f"--name: {name!r} will not do; {participant_name(name)!r} would")
-        _run(
-            WrapSettings(
-                name=name or name_of(words),
-                command=None if name else command_digest(words),
-                allowed=Allowed(
-                    tools=_patterns("--allow", allow),
-                    resources=_patterns("--allow-resource", allow_resource),
-                    prompts=_patterns("--allow-prompt", allow_prompt),
-                ),
-                port=port,
-                ephemeral=ephemeral,
-                keep_token=keep_token,
-                http=None if http is None else read_address(http),
-                server=_server(words, header or [], unconfined=unconfined),
-                wait_s=wait,
-                open_s=expire,
-            )
+    words = command or []
+    if not words:
+        raise CommandError(
+            "what is to be wrapped? give the command after --, as in: mew wrap -- mcp-server-time"
         )
+    if name is not None and participant_name(name) != name:
+        raise CommandError(f"--name: {name!r} will not do; {participant_name(name)!r} would")
+    _run(
+        WrapSettings(
+            name=name or name_of(words),
+            command=None if name else command_digest(words),
+            allowed=Allowed(
+                tools=_patterns("--allow", allow),
+                resources=_patterns("--allow-resource", allow_resource),
+                prompts=_patterns("--allow-prompt", allow_prompt),
+            ),
+            port=port,
+            ephemeral=ephemeral,
+            keep_token=keep_token,
+            http=None if http is None else read_address(http),
+            server=_server(words, header or [], unconfined=unconfined),
+            wait_s=wait,
+            open_s=expire,
+        )
+    )
 
 
 def _run(wrapping: "WrapSettings") -> None:
@@ -150,7 +148,7 @@ def _run(wrapping: "WrapSettings") -> None:
         _tell(f"{wrapping.name}: {error}")
         raise typer.Exit(_DIED if error.worked else _WRONG) from None
     except (StateFolderError, ConfigError, MewError, OSError, ValueError) as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _say(where: "RunningWrap", wrapping: "WrapSettings") -> None:
@@ -196,7 +194,7 @@ async def _open_page(where: "RunningWrap", token: str) -> None:
         return
     try:
         link = await page_link(where.gateway, where.name, token)
-    except (MewError, Failed) as error:
+    except (MewError, CommandError) as error:
         _tell(f"the page cannot be opened: {error}")
         return
     if not await open_in_browser(os.environ, link):
@@ -231,7 +229,7 @@ def _patterns(option: str, written: list[str] | None) -> list[str]:
         try:
             Capability.parse({"kind": "mcp/request", "payload": {"name": pattern}})
         except InvalidCapability as error:
-            raise Failed(f"{option}: {str(error).removeprefix('payload.name ')}") from error
+            raise CommandError(f"{option}: {str(error).removeprefix('payload.name ')}") from error
     return written or []
 
 

@@ -21,8 +21,8 @@ from mew.audit.playback.timeline import (
     parse_seconds,
     parse_speed,
 )
-from mew.cli.errors import told
-from mew.cli.locate.journal import Config, Failed, Journal, find_journal
+from mew.cli.errors import CommandError
+from mew.cli.locate.journal import ConfigOption, JournalOption, find_journal
 from mew.cli.render.timeline import JsonLines, Output, Screen
 from mew.cli.render.times import read_time
 from mew.gateway.config.value import ConfigError
@@ -41,7 +41,6 @@ from .player import Ended, Player
 __all__ = ["replay"]
 
 
-@told("mew replay")
 def replay(
     what: Annotated[
         str | None,
@@ -49,8 +48,8 @@ def replay(
             metavar="[FILE|SPACE]", help="An export of a space, or a space that has a journal here."
         ),
     ] = None,
-    config: Config = Path("space.yaml"),
-    journal: Journal = None,
+    config: ConfigOption = Path("space.yaml"),
+    journal: JournalOption = None,
     speed: Annotated[
         str | None, typer.Option(metavar="SPEED", help="1x, 10x, 0.5x or max; 1x on a terminal, else max.")
     ] = None,
@@ -87,7 +86,7 @@ def replay(
         bool, typer.Option("--json", help="A JSON document for each envelope, a line each.")
     ] = False,
 ) -> None:
-    """Play a recorded space again, at its pace. Keys: space pauses, + and - change the speed, q ends it.
+    """Replay a recorded space at its own pace. Keys: space pauses, + and - change the speed, q quits.
 
     Examples:
       mew replay demo --speed 10x
@@ -132,7 +131,7 @@ async def _serve(
 ) -> None:
     state = recording.state
     if state is None:
-        raise Failed(
+        raise CommandError(
             f"what happened up to entry {recording.after} is not kept here, and without it the space cannot be as it"
             " was; replay it without --serve, or export it from its first entry"
         )
@@ -162,7 +161,7 @@ def _run(playing: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner() as runner:
             runner.run(playing)
     except ConfigError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 @contextmanager
@@ -175,7 +174,7 @@ def _recording(
             yield recording_from_export(file)
         return
     if what is not None and "/" in what:
-        raise Failed(f"{what}: there is no such file")
+        raise CommandError(f"{what}: there is no such file")
     folder, space = find_journal(config, journal, what, choose="by its name")
     with open_index(folder) as locator, JournalReader(locator, space) as reader:
         yield recording_from_journal(reader, part)
@@ -185,7 +184,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}") from error
+        raise CommandError(f"{path}: {error.strerror}") from error
 
 
 def _explain(keys: Keyboard, output: Output) -> None:
@@ -207,7 +206,7 @@ def _pace(speed: str, idle_max: str) -> PlaybackSpeed:
     try:
         return PlaybackSpeed(parse_speed(speed), parse_seconds(idle_max))
     except ValueError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _kind(written: str | None) -> Capability | None:
@@ -216,4 +215,4 @@ def _kind(written: str | None) -> Capability | None:
     try:
         return Capability.parse({"kind": written})
     except InvalidCapability as error:
-        raise Failed(f"--kind {written!r}: {error}") from error
+        raise CommandError(f"--kind {written!r}: {error}") from error

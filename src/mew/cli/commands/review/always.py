@@ -1,10 +1,10 @@
-"""The ladder of `mew approve --always`: rules from this exact call to its widest sensible generalisation."""
+"""`mew approve --always`: rules from this exact call to its widest sensible generalisation."""
 
 import msgspec
 
 from mew.autopilot.rule import Rung
 from mew.autopilot.state import DECISION, RATIFY
-from mew.cli.session import SaidNo
+from mew.cli.errors import CommandError, ExitCode
 from mew.client.client import Client
 from mew.protocol.visible import visible
 
@@ -12,19 +12,21 @@ __all__ = ["ladder_of", "ratify", "rung_in_words"]
 
 
 async def ladder_of(me: Client, proposal: str) -> list[Rung]:
-    """The rules for a proposal, narrowest first, as the autopilot offers them.
+    """Return the rules for a proposal, narrowest first, as the autopilot offers them.
 
     Raises:
-        SaidNo: no autopilot decided about the proposal.
+        CommandError: no autopilot decided about the proposal.
     """
     async for envelope in me.history(kind=DECISION, newest_first=True):
         if proposal in envelope.correlation_id:
             return msgspec.convert(envelope.content.get("ladder", []), list[Rung])
-    raise SaidNo("no autopilot offers rules for it; 'mew autopilot' starts one")
+    raise CommandError(
+        "no autopilot offers rules for this proposal; start one with 'mew autopilot'", ExitCode.NO
+    )
 
 
 def rung_in_words(rung: Rung) -> str:
-    """The rule as a sentence, with its past."""
+    """Return the rule as a sentence, with its past."""
     past = rung.bound or f"covers {rung.approved} past approvals and {rung.rejected} rejections"
     return visible(f"{rung.sentence} ({past})")
 

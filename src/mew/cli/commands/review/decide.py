@@ -8,12 +8,11 @@ from typing import Any, Final
 from mew.autopilot.rule import Rung
 from mew.cli.arguments import read_pairs
 from mew.cli.elicitation import answering
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError, ExitCode
 from mew.cli.prompt import ask, edited, has_terminal
 from mew.cli.render.ids import short
 from mew.cli.render.proposal import circumstances, ended, shown_differences, shown_in_full
 from mew.cli.render.text import note
-from mew.cli.session import SaidNo
 from mew.client.client import Client
 from mew.client.mcp.validation import InvalidArguments
 from mew.client.proposals.review import Review
@@ -68,7 +67,7 @@ async def approved(me: Client, written: str, wanted: Wanted) -> Done:
     """Carry out a proposal as wanted, after showing it and asking, unless that is not wanted.
 
     Raises:
-        SaidNo: there is none that is open, or who was asked does not want it.
+        CommandError: there is none that is open, or who was asked does not want it.
         InvalidArguments: the tool's schema does not allow the arguments.
         MewError: as `Review.approve`.
     """
@@ -76,8 +75,9 @@ async def approved(me: Client, written: str, wanted: Wanted) -> Done:
     await desk.look_at_tools([desk.find(written)])
     review = desk.review(written)
     if not review.open:
-        raise SaidNo(
-            f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}"
+        raise CommandError(
+            f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}",
+            ExitCode.NO,
         )
     desk.check_may_approve(review.record, wanted.target)
     arguments = wanted.of(review)
@@ -87,14 +87,16 @@ async def approved(me: Client, written: str, wanted: Wanted) -> Done:
     if not wanted.yes:
         arguments = await _agreed(review, arguments)
     if rung is not None and arguments is not None and arguments != review.arguments:
-        raise SaidNo("--always is for calls as they were proposed, and you changed the arguments")
+        raise CommandError(
+            "--always is for calls as they were proposed, and you changed the arguments", ExitCode.NO
+        )
     try:
         async with answering(me):
             value = await review.approve(arguments, target=wanted.target, timeout_s=wanted.timeout_s)
     except InvalidArguments:
         raise
     except ValueError as error:
-        raise Failed(str(error).replace("target=", "--to")) from error
+        raise CommandError(str(error).replace("target=", "--to")) from error
     if rung is not None:
         await ratify(me, review.id, rung)
     return Done(review.id, value, arguments is not None and arguments != review.arguments)
@@ -108,7 +110,9 @@ async def _chosen(me: Client, review: Review, number: int) -> Rung:
         answer = await ask("\n".join(("Do not ask again if:", *lines, f"Which, 1 to {len(rungs)}? ")))
         number = int(answer) if answer.strip().isdecimal() else 0
     if not 1 <= number <= len(rungs):
-        raise SaidNo(f"there are {len(rungs)} rules to choose from; not approved, it stays open")
+        raise CommandError(
+            f"there are {len(rungs)} rules to choose from; not approved, it stays open", ExitCode.NO
+        )
     note(f"From now on nobody is asked if {lines[number - 1].strip()[1:].strip()}")
     return rungs[number - 1]
 
@@ -126,7 +130,7 @@ async def _agreed(review: Review, arguments: dict[str, Any] | None) -> dict[str,
         if answer == _YES:
             return arguments
         if answer != _EDIT or review.tool is None:
-            raise SaidNo(f"not approved; {short(review.id)} stays open")
+            raise CommandError(f"not approved; {short(review.id)} stays open", ExitCode.NO)
         arguments = await edited(review.arguments if arguments is None else arguments, review.schema)
 
 
@@ -147,14 +151,15 @@ async def rejected(me: Client, written: str, reason: str, message: str | None) -
     """Reject a proposal, in words if there are any; return all that is known of it then.
 
     Raises:
-        SaidNo: there is none that is open.
+        CommandError: there is none that is open.
         MewError: as `Review.reject`.
     """
     desk = await Desk.open(me, about=written, via=_TERMINAL if has_terminal() else _UNATTENDED)
     review = desk.review(written)
     if not review.open:
-        raise SaidNo(
-            f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}"
+        raise CommandError(
+            f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}",
+            ExitCode.NO,
         )
     await review.reject(reason, message)
     return review.record

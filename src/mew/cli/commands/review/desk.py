@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.cli.locate.ids import pick_id
-from mew.cli.render.ids import matching
-from mew.cli.session import SaidNo
+from mew.cli.errors import CommandError, ExitCode
+from mew.cli.render.ids import matching, pick_id
 from mew.client.client import Client
 from mew.client.errors import ConnectError, MewError
 from mew.client.mcp.requests import Requests, operation
@@ -124,14 +123,16 @@ class Desk:
         """Say no before anybody is asked.
 
         Raises:
-            SaidNo: one may not do oneself what is proposed.
+            CommandError: one may not do oneself what is proposed.
         """
         targets = names_in(record.target) or (() if target is None else (target,))
         if not self._may_ask(record, targets or tuple(self.me.participants)):
             what = f"{Kind.MCP_REQUEST}:{record.method}" + (
                 f":{record.tool_name}" if record.tool_name else ""
             )
-            raise SaidNo(f"you may not do this yourself, so you cannot approve it: it takes {what}")
+            raise CommandError(
+                f"you may not do this yourself, so you cannot approve it: it takes {what}", ExitCode.NO
+            )
 
     def _may_ask(self, record: ProposalRecord, targets: Iterable[str]) -> bool:
         payload = {"jsonrpc": "2.0", "id": 0, **operation(record.method, record.params or None)}
@@ -141,7 +142,7 @@ class Desk:
         """The proposal that is meant, to decide it.
 
         Raises:
-            SaidNo: there is none, or several could be meant.
+            CommandError: there is none, or several could be meant.
         """
         return self._reviews.review(self.find(written).id)
 
@@ -149,7 +150,7 @@ class Desk:
         """The proposal whose id begins or ends so; if several do, the one that is open.
 
         Raises:
-            SaidNo: there is none, or several could be meant.
+            CommandError: there is none, or several could be meant.
         """
         now = datetime.now(UTC)
         fits = [self.book[id] for id in matching(written, (one.id for one in self.book))]

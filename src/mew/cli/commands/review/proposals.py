@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
+from mew.cli import completion
 from mew.cli.arguments import ArgumentsOption
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.state_folder import find_folder
+from mew.cli.errors import CommandError
+from mew.cli.locate.space_file import find_space_file
 from mew.cli.prompt import has_terminal
 from mew.cli.render.ids import short
 from mew.cli.render.proposal import ended, shown_in_full, shown_line, shown_open
 from mew.cli.render.text import note, say, say_json, shown_value
-from mew.cli.session import Place, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.proposals.record import ProposalRecord, ProposalStatus
 
@@ -24,14 +25,23 @@ __all__ = ["approve", "proposals", "reject"]
 
 ProposalId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The proposal: its id, or at least 3 characters of either end of it."),
+    typer.Argument(
+        metavar="ID",
+        help="Id of the proposal; its first or last 3 characters or more are enough.",
+        autocompletion=completion.proposals,
+    ),
 ]
 
 
-@everyday
+@session_command
 def proposals(
-    place: Place,
-    which: Annotated[str | None, typer.Argument(metavar="[ID]", help="One of them, with all of it.")] = None,
+    session: SpaceSession,
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="Show this proposal in full.", autocompletion=completion.proposals
+        ),
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=0, max=1_000, help="How many that were decided.")
     ] = 5,
@@ -40,21 +50,21 @@ def proposals(
         bool, typer.Option("--watch", "-w", help="Go on, and show each that comes and is decided.")
     ] = False,
 ) -> None:
-    """What is proposed and waits for a decision, and what was decided last.
+    """List the proposals that wait for a decision, and the last ones that were decided.
 
     Examples:
       mew proposals
       mew proposals --watch
     """
     if which is not None:
-        place.run(lambda me: _one(me, which, as_json=place.json))
+        session.run(lambda me: _one(me, which, as_json=session.json))
     else:
-        place.run(lambda me: _listed(me, limit, as_json=place.json, watch=watch))
+        session.run(lambda me: _listed(me, limit, as_json=session.json, watch=watch))
 
 
-@everyday
+@session_command
 def approve(
-    place: Place,
+    session: SpaceSession,
     proposal: ProposalId,
     changes: Annotated[
         list[str] | None,
@@ -89,7 +99,7 @@ def approve(
         ),
     ] = False,
 ) -> None:
-    """Carry a proposal out, as it is or with other arguments; shows what will run, and asks at the terminal.
+    """Approve a proposal, as it is or with other arguments. Shows what will run, and asks for confirmation.
 
     Examples (the id is one that 'mew proposals' shows):
       mew approve 3f2a91c0
@@ -98,11 +108,11 @@ def approve(
       mew approve 3f2a91c0 --always 0
     """
     if yes and always is not None:
-        raise Failed("--always is a person's decision: leave --yes out")
+        raise CommandError("--always is a person's decision: leave --yes out")
     if yes:
-        _check_unattended(place)
+        _check_unattended(session)
     elif not has_terminal():
-        raise Failed(
+        raise CommandError(
             "cannot ask for confirmation: there is no terminal; decide on the page ('mew page'), or let --yes"
             " approve without a person by 'approvals: {unattended: true}' in the space.yaml"
         )
@@ -115,39 +125,41 @@ def approve(
         yes=yes,
         always=always,
     )
-    done = replace(place, decides=True).run(lambda me: approved(me, proposal, wanted))
-    if place.json:
+    done = replace(session, decides=True).run(lambda me: approved(me, proposal, wanted))
+    if session.json:
         say_json({"proposal": done.id, "edited": done.edited, "value": done.value})
     else:
         say(shown_value(done.value))
 
 
-def _check_unattended(place: Place) -> None:
+def _check_unattended(session: SpaceSession) -> None:
     """
     Raises:
-        Failed: no space.yaml allows --yes.
+        CommandError: no space.yaml allows --yes.
     """
-    flags = place.flags
-    folder = find_folder(flags.config, flags.wrapped)
+    flags = session.options
+    folder = find_space_file(flags.config, flags.wrapped)
     if folder is None:
-        raise Failed(
+        raise CommandError(
             "--yes approves without a person: name with --config a space.yaml that has"
             " 'approvals: {unattended: true}'"
         )
-    if not folder.config.spaces[folder.space(place.door.space)].unattended_approvals:
-        raise Failed(
-            f"--yes approves without a person, and {folder.file} does not allow that: set"
+    if not folder.config.spaces[folder.space(session.login.space)].unattended_approvals:
+        raise CommandError(
+            f"--yes approves without a person, and {folder.path} does not allow that: set"
             " 'approvals: {unattended: true}' there, or leave --yes out and confirm at the terminal"
         )
 
 
-@everyday
+@session_command
 def reject(
-    place: Place,
+    session: SpaceSession,
     proposal: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]", help="The proposal: its id, or at least 3 characters of either end of it."
+            metavar="[ID]",
+            help="Id of the proposal; its first or last 3 characters or more are enough.",
+            autocompletion=completion.proposals,
         ),
     ] = None,
     reason: Annotated[
@@ -156,6 +168,7 @@ def reject(
             "--reason",
             "-r",
             metavar="WORD",
+            autocompletion=completion.reject_reasons,
             help="In a word: disagree, inappropriate, unsafe, busy, incapable, policy, invalid, or any other.",
         ),
     ] = "disagree",
@@ -167,7 +180,7 @@ def reject(
         bool, typer.Option("--left", help="Reject every open proposal whose proposer has left.")
     ] = False,
 ) -> None:
-    """Say no to a proposal. Others can still approve it unless the proposer gives up.
+    """Reject a proposal. Others can still approve it unless the proposer gives up.
 
     A proposer that has left can neither give up nor use a result: --left clears what it left behind from your list.
 
@@ -176,12 +189,12 @@ def reject(
       mew reject --left
     """
     if left is (proposal is not None):
-        raise Failed("Name one proposal, or use --left for all whose proposer has left.")
+        raise CommandError("Name one proposal, or use --left for all whose proposer has left.")
     if proposal is None:
-        records = place.run(lambda me: rejected_all_left(me, reason, message))
+        records = session.run(lambda me: rejected_all_left(me, reason, message))
     else:
-        records = [place.run(lambda me: rejected(me, proposal, reason, message))]
-    if place.json:
+        records = [session.run(lambda me: rejected(me, proposal, reason, message))]
+    if session.json:
         now = datetime.now(UTC)
         told = [record.as_dict(now) for record in records]
         say_json(told if left else told[0])

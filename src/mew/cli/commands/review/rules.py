@@ -12,9 +12,9 @@ from mew.autopilot.policy import Verdict
 from mew.autopilot.rule import RuleState
 from mew.autopilot.state import DECISION, OBJECT, RATIFY, REVOKE, RULE, AutopilotState
 from mew.cli.commands.autopilot import read_config
-from mew.cli.locate.journal import Failed
+from mew.cli.errors import CommandError, ExitCode
 from mew.cli.render.text import say, say_json
-from mew.cli.session import Place, SaidNo, everyday
+from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.protocol.visible import visible
 
@@ -34,14 +34,14 @@ RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule, as 'mew r
 
 
 @app.command("list")
-@everyday
-def list_rules(place: Place) -> None:
+@session_command
+def list_rules(session: SpaceSession) -> None:
     """List the rules of the autopilot: state, sentence, evidence and bound.
 
     Example: mew rules list
     """
-    rules = place.run(_latest)
-    if place.json:
+    rules = session.run(_latest)
+    if session.json:
         say_json(list(rules.values()))
         return
     if not rules:
@@ -52,14 +52,14 @@ def list_rules(place: Place) -> None:
 
 
 @app.command()
-@everyday
-def show(place: Place, rule: RuleId) -> None:
+@session_command
+def show(session: SpaceSession, rule: RuleId) -> None:
     """Show one rule: sentence, evidence, bound and what it does not cover, last use and sample calls.
 
     Example: mew rules show r3f2a91c0
     """
-    found = _one(place.run(_latest), rule)
-    if place.json:
+    found = _one(session.run(_latest), rule)
+    if session.json:
         say_json(found)
         return
     say(visible(str(found.get("sentence"))))
@@ -72,9 +72,9 @@ def show(place: Place, rule: RuleId) -> None:
 
 
 @app.command()
-@everyday
+@session_command
 def accept(
-    place: Place,
+    session: SpaceSession,
     rule: RuleId,
     span: Annotated[
         str | None, typer.Option("--for", metavar="SPAN", help="How long: 30m, 1h, 7d. Else until revoked.")
@@ -92,33 +92,33 @@ def accept(
         order["until"] = (datetime.now(UTC) + _span(span)).isoformat()
     if uses is not None:
         order["uses"] = uses
-    _send(place, RATIFY, rule, order)
+    _send(session, RATIFY, rule, order)
 
 
 @app.command()
-@everyday
-def pause(place: Place, rule: RuleId) -> None:
+@session_command
+def pause(session: SpaceSession, rule: RuleId) -> None:
     """Let a rule sleep until somebody accepts it again.
 
     Example: mew rules pause r3f2a91c0
     """
-    _send(place, REVOKE, rule, {"rule": rule, "pause": True})
+    _send(session, REVOKE, rule, {"rule": rule, "pause": True})
 
 
 @app.command()
-@everyday
-def revoke(place: Place, rule: RuleId) -> None:
+@session_command
+def revoke(session: SpaceSession, rule: RuleId) -> None:
     """Take a rule out of force.
 
     Example: mew rules revoke r3f2a91c0
     """
-    _send(place, REVOKE, rule, {"rule": rule})
+    _send(session, REVOKE, rule, {"rule": rule})
 
 
 @app.command("object")
-@everyday
+@session_command
 def object_to(
-    place: Place, proposal: Annotated[str, typer.Argument(metavar="ID", help="The proposal.")]
+    session: SpaceSession, proposal: Annotated[str, typer.Argument(metavar="ID", help="The proposal.")]
 ) -> None:
     """Say that a proposal should have been asked about: the rule that decided it is demoted.
 
@@ -130,28 +130,29 @@ def object_to(
         await me.send(OBJECT, {"proposal": id}, correlation_id=id)
         return id
 
-    id = place.run(core)
-    if place.json:
+    id = session.run(core)
+    if session.json:
         say_json({"proposal": id})
     else:
         say("Objected. The rule that decided it is demoted and has to earn its evidence again.")
 
 
 @app.command()
-@everyday
-def export(place: Place, rule: RuleId) -> None:
+@session_command
+def export(session: SpaceSession, rule: RuleId) -> None:
     """Write a rule's group and pattern as JSON, for programs.
 
     Example: mew rules export r3f2a91c0
     """
-    found = _one(place.run(_latest), rule)
+    found = _one(session.run(_latest), rule)
     say_json({"rule": found["rule"], "group": found.get("group"), "pattern": found.get("pattern")})
 
 
 @app.command()
-@everyday
+@session_command
 def test(
-    place: Place, file: Annotated[Path, typer.Argument(metavar="FILE", help="Settings of the autopilot.")]
+    session: SpaceSession,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Settings of the autopilot.")],
 ) -> None:
     """Run the settings of a file over the history: which proposals would they have decided, and how?
 
@@ -176,10 +177,10 @@ def test(
             one["rejected"] = known is not None and bool(known.rejections)
         return found
 
-    found = place.run(core)
+    found = session.run(core)
     fulfilled = [one for one in found if one["verdict"] in (Verdict.FULFIL, Verdict.SHADOW)]
     wrong = [one for one in fulfilled if one["rejected"]]
-    if place.json:
+    if session.json:
         say_json(found)
     else:
         say(
@@ -191,8 +192,10 @@ def test(
         raise typer.Exit(1)
 
 
-@everyday
-def why(place: Place, proposal: Annotated[str, typer.Argument(metavar="ID", help="The proposal.")]) -> None:
+@session_command
+def why(
+    session: SpaceSession, proposal: Annotated[str, typer.Argument(metavar="ID", help="The proposal.")]
+) -> None:
     """Say why the autopilot asked about a proposal, or which rule decided it, with the rule's bound.
 
     Exit code 1: it decided nothing about it.
@@ -204,10 +207,10 @@ def why(place: Place, proposal: Annotated[str, typer.Argument(metavar="ID", help
         async for envelope in me.history(kind=DECISION, newest_first=True):
             if any(id.startswith(proposal) for id in envelope.correlation_id):
                 return {"proposal": envelope.correlation_id[0], **envelope.content}
-        raise SaidNo(f"the autopilot decided nothing about {proposal!r}")
+        raise CommandError(f"the autopilot decided nothing about {proposal!r}", ExitCode.NO)
 
-    found = place.run(core)
-    if place.json:
+    found = session.run(core)
+    if session.json:
         say_json(found)
         return
     begin = {"fulfil": "Decided by", "audit": "Asked although covered by", "shadow": "Would be decided by"}
@@ -233,10 +236,10 @@ async def _whole_id(me: Client, written: str) -> str:
     async for envelope in me.history(kind="mcp/proposal", newest_first=True):
         if envelope.id.startswith(written):
             return envelope.id
-    raise SaidNo(f"no proposal begins with {written!r}")
+    raise CommandError(f"no proposal begins with {written!r}", ExitCode.NO)
 
 
-def _send(place: Place, kind: str, rule: str, order: dict[str, Any]) -> None:
+def _send(session: SpaceSession, kind: str, rule: str, order: dict[str, Any]) -> None:
     async def core(me: Client) -> dict[str, Any]:
         _one(await _latest(me), rule)
         answers = me.envelopes(RULE)
@@ -244,18 +247,18 @@ def _send(place: Place, kind: str, rule: str, order: dict[str, Any]) -> None:
         async for envelope in answers:
             if envelope.content.get("rule") == rule:
                 return envelope.content
-        raise SaidNo("the connection ended before the autopilot answered")
+        raise CommandError("the connection ended before the autopilot answered", ExitCode.NO)
 
     async def within(me: Client) -> dict[str, Any]:
         try:
             return await asyncio.wait_for(core(me), _ANSWER_S)
         except TimeoutError:
-            raise SaidNo("the autopilot did not answer; is it running?") from None
+            raise CommandError("the autopilot did not answer; is it running?", ExitCode.NO) from None
 
-    said = place.run(within)
+    said = session.run(within)
     if said.get("refused"):
-        raise SaidNo(str(said["refused"]))
-    if place.json:
+        raise CommandError(str(said["refused"]), ExitCode.NO)
+    if session.json:
         say_json(said)
     else:
         say(f"{rule} is {_state(said)}.")
@@ -263,7 +266,7 @@ def _send(place: Place, kind: str, rule: str, order: dict[str, Any]) -> None:
 
 def _one(rules: dict[str, dict[str, Any]], id: str) -> dict[str, Any]:
     if id not in rules:
-        raise SaidNo(f"there is no rule {id!r}; 'mew rules list' shows them")
+        raise CommandError(f"there is no rule {id!r}; 'mew rules list' shows them", ExitCode.NO)
     return rules[id]
 
 
@@ -277,5 +280,5 @@ def _state(rule: dict[str, Any]) -> str:
 def _span(written: str) -> timedelta:
     found = _SPAN.fullmatch(written)
     if found is None:
-        raise Failed(f"--for {written!r}: expected a number and m, h or d, like 1h or 7d")
+        raise CommandError(f"--for {written!r}: expected a number and m, h or d, like 1h or 7d")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})

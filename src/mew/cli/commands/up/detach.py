@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.state_folder import Kept
+from mew.cli.errors import CommandError
+from mew.cli.locate.space_file import StatePaths
 
 from .display import how_to_go_on
 from .first_link import first_link
@@ -18,7 +18,7 @@ from .program_table import programs_table
 from .status import standings_of, status_of
 
 if TYPE_CHECKING:
-    from mew.cli.locate.space_file import Folder
+    from mew.cli.locate.space_file import SpaceFile
 
 __all__ = ["detach"]
 
@@ -26,11 +26,11 @@ _UP_S: Final = 60.0
 _STEP_S: Final = 0.1
 
 
-def detach(folder: "Folder", port: int | None, *, ephemeral: bool, is_first: bool) -> None:
+def detach(folder: "SpaceFile", port: int | None, *, ephemeral: bool, is_first: bool) -> None:
     """Return when it is up.
 
     Raises:
-        Failed: it is not; the sentence is what it said.
+        CommandError: it is not; the sentence is what it said.
     """
     from mew.supervise.logs import last_line, open_log, size_of
 
@@ -51,12 +51,12 @@ def detach(folder: "Folder", port: int | None, *, ephemeral: bool, is_first: boo
     deadline_s = time.monotonic() + _UP_S
     while time.monotonic() < deadline_s:
         has_ended = running.poll() is not None
-        found = status_of(Kept(config.file, config.state_dir))
+        found = status_of(StatePaths(config.file, config.state_dir))
         if has_ended and found is not None:  # its words are the last in the log
-            raise Failed(f"another 'mew up' has just begun for {config.file}; 'mew status' shows it")
+            raise CommandError(f"another 'mew up' has just begun for {config.file}; 'mew status' shows it")
         if has_ended:
             said = last_line(log, before).removeprefix("mew up: ")
-            raise Failed(said or f"it ended at once; see {log}")
+            raise CommandError(said or f"it ended at once; see {log}")
         if found is not None and found["settled"]:
             _tell(folder, found, is_first=is_first)
             return
@@ -64,7 +64,7 @@ def detach(folder: "Folder", port: int | None, *, ephemeral: bool, is_first: boo
     typer.echo(f"mew up: not everything is up after {_UP_S:g} s; look with 'mew status'", err=True)
 
 
-def _tell(folder: "Folder", found: dict[str, Any], *, is_first: bool) -> None:
+def _tell(folder: "SpaceFile", found: dict[str, Any], *, is_first: bool) -> None:
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     standings = standings_of(found)
     console.print(programs_table(standings), soft_wrap=False)

@@ -3,15 +3,15 @@
 import asyncio
 from pathlib import Path
 
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.space_file import Folder
+from mew.cli.errors import CommandError
+from mew.cli.locate.space_file import SpaceFile
 from mew.cli.page_link import page_link
 from mew.client.errors import ConnectError
 
 __all__ = ["first_link"]
 
 
-async def first_link(folder: Folder, url: str) -> str | None:
+async def first_link(folder: SpaceFile, url: str) -> str | None:
     """A sentence with a link that works once; None where nobody knows for whom, or the gateway gives none."""
     try:
         space = folder.space(None)
@@ -21,6 +21,6 @@ async def first_link(folder: Folder, url: str) -> str | None:
             return None
         text = await asyncio.to_thread(token.read_text) if isinstance(token, Path) else token
         link = await page_link(url, space, text)
-    except (Failed, ConnectError, OSError, UnicodeDecodeError):
+    except (CommandError, ConnectError, OSError, UnicodeDecodeError):
         return None
     return f"Open it as {who}, with a link that works once, for ten minutes: {link}"

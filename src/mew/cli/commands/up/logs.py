@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
-from mew.cli.errors import told
-from mew.cli.locate.gateway import NearConfig
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.state_folder import kept_of
+from mew.cli import completion
+from mew.cli.errors import CommandError
+from mew.cli.locate.login import SpaceFileOption
+from mew.cli.locate.space_file import state_paths
 from mew.protocol.visible import visible
 from mew.supervise.logs import last_lines, size_of
 from mew.supervise.preparing import logs_folder
@@ -22,12 +22,16 @@ _LINE_CHARS_MAX: Final = 10_000
 _READ_BYTES: Final = 1 << 20
 
 
-@told("mew logs")
 def logs(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The program, as 'mew status' names it; else all.")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The program, as 'mew status' names it. Default: all of them.",
+            autocompletion=completion.logs,
+        ),
     ] = None,
-    config: NearConfig = None,
+    config: SpaceFileOption = None,
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="How many of the last lines of each.")
     ] = 20,
@@ -36,17 +40,17 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")
     ] = False,
 ) -> None:
-    """Show what the programs of 'mew up' wrote.
+    """Show the logs of the programs that 'mew up' runs.
 
     Examples:
       mew logs -n 50
       mew logs -f files
     """
-    folder = logs_folder(kept_of(config).state_dir)
+    folder = logs_folder(state_paths(config).state_dir)
     files = _files(folder)
     if name is not None and name not in files:
         there = f"there is {', '.join(files)}" if files else "nothing was started here yet"
-        raise Failed(f"no log of {name!r}; {there}")
+        raise CommandError(f"no log of {name!r}; {there}")
     if name is not None:
         files = {name: files[name]}
     at = {one: size_of(path) for one, path in files.items()}

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from mew.cli.errors import told
-from mew.cli.locate.gateway import NearConfig
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.state_folder import Kept, kept_of
+from mew.cli import completion
+from mew.cli.errors import CommandError
+from mew.cli.locate.login import SpaceFileOption
+from mew.cli.locate.space_file import StatePaths, state_paths
 from mew.cli.render.table import console, put
 from mew.cli.render.text import say_json
 from mew.supervise.claim import Claimed, claim, is_claimed, until_free
@@ -31,7 +31,7 @@ _ANSWER_S: Final = 5.0
 _RESTART_S: Final = 20.0  # more than a program is given to end
 
 
-def status_of(config: Kept) -> dict[str, Any] | None:
+def status_of(config: StatePaths) -> dict[str, Any] | None:
     """What the `mew up` of a space.yaml says of itself; None where none runs."""
     return _ask(config, {"ask": "status"})
 
@@ -41,15 +41,14 @@ def standings_of(found: dict[str, Any]) -> list[Standing]:
     return msgspec.convert(found["programs"], list[Standing])
 
 
-@told("mew status")
-def status(config: NearConfig = None, *, as_json: Json = False) -> None:
-    """Show what 'mew up' runs here, and how it is doing. Exit code 1 where something has failed or none runs.
+def status(config: SpaceFileOption = None, *, as_json: Json = False) -> None:
+    """Show the programs that 'mew up' runs here. Exit code 1 if one has failed, or none runs.
 
     Examples:
       mew status
       mew status --json
     """
-    read = kept_of(config)
+    read = state_paths(config)
     found = status_of(read)
     if found is None:
         if as_json:
@@ -68,32 +67,35 @@ def status(config: NearConfig = None, *, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-@told("mew restart")
 def restart(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The program, as 'mew status' names it.")],
-    config: NearConfig = None,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="The program, as 'mew status' names it.", autocompletion=completion.programs
+        ),
+    ],
+    config: SpaceFileOption = None,
 ) -> None:
-    """End one program of 'mew up', and start it again.
+    """Restart one program of 'mew up'.
 
     Example: mew restart files
     """
-    read = kept_of(config)
+    read = state_paths(config)
     try:
         answer = _ask(read, {"ask": "restart", "name": name}, _RESTART_S)
     except ValueError as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     if answer is None:
-        raise Failed(f"nothing runs for {read.file}; 'mew up' starts it")
+        raise CommandError(f"nothing runs for {read.file}; 'mew up' starts it")
     typer.echo(f"{name} is started again")
 
 
-@told("mew down")
-def down(config: NearConfig = None) -> None:
-    """Stop everything that 'mew up' runs here; returns when all of it has ended.
+def down(config: SpaceFileOption = None) -> None:
+    """Stop everything that 'mew up' runs here, and wait until it has ended.
 
     Example: mew down
     """
-    read = kept_of(config)
+    read = state_paths(config)
     is_asked = _ask(read, {"ask": "down"}) is not None
     if not is_asked and not is_claimed(read.state_dir):
         ended = _end_leftovers(read.state_dir)
@@ -104,7 +106,7 @@ def down(config: NearConfig = None) -> None:
         if not is_asked:  # it had only just begun; or its warden ends what it left
             is_asked = _ask(read, {"ask": "down"}) is not None
         if time.monotonic() > deadline_s:
-            raise Failed(f"not everything has ended after {_DOWN_S:g} s; 'mew status' shows what runs")
+            raise CommandError(f"not everything has ended after {_DOWN_S:g} s; 'mew status' shows what runs")
     _end_leftovers(read.state_dir)
     typer.echo("everything has ended")
 
@@ -122,10 +124,10 @@ def _end_leftovers(folder: Path) -> bool:
         os.close(held)
 
 
-def _ask(config: Kept, question: Ask, within_s: float = _ANSWER_S) -> dict[str, Any] | None:
+def _ask(config: StatePaths, question: Ask, within_s: float = _ANSWER_S) -> dict[str, Any] | None:
     try:
         return asyncio.run(ask(config.state_dir, question, within_s=within_s))
     except TimeoutError:
-        raise Failed(
+        raise CommandError(
             f"the 'mew up' of {config.file} does not answer; was it halted, with Ctrl-Z? 'fg' lets it go on"
         ) from None

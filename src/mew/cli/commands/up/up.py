@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mew.cli.errors import told
-from mew.cli.locate.gateway import NearConfig
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.state_folder import Kept, folder_of
+from mew.cli.errors import CommandError
+from mew.cli.locate.login import SpaceFileOption
+from mew.cli.locate.space_file import StatePaths, require_space_file
 
 if TYPE_CHECKING:
-    from mew.cli.locate.space_file import Folder
-    from mew.gateway.config.loader import Config
+    from mew.cli.locate.space_file import SpaceFile
+    from mew.gateway.config.settings import Config
     from mew.supervise.preparing import Prepared
     from mew.supervise.supervisor import Supervisor
 
@@ -28,9 +27,8 @@ _FREE_S: Final = 15.0  # more than a warden takes
 _STEP_S: Final = 0.2
 
 
-@told("mew up")
 def up(
-    config: NearConfig = None,
+    config: SpaceFileOption = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -62,7 +60,7 @@ def up(
 
     from .detach import detach as start_detached
 
-    folder = folder_of(config)
+    folder = require_space_file(config)
     read = folder.config
     is_first = not logs_folder(read.state_dir).exists()
     _wait_until_free(read)
@@ -79,9 +77,11 @@ def up(
         with asyncio.Runner() as runner:
             runner.run(_run(folder, prepared, held, is_first=is_first))
     except Claimed:
-        raise Failed(f"another 'mew up' has just begun for {read.file}; 'mew status' shows it") from None
+        raise CommandError(
+            f"another 'mew up' has just begun for {read.file}; 'mew status' shows it"
+        ) from None
     except (ConfigError, NotStarted, PermissionError) as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _wait_until_free(config: "Config") -> None:
@@ -92,11 +92,11 @@ def _wait_until_free(config: "Config") -> None:
 
     deadline_s = time.monotonic() + _FREE_S
     while not until_free(config.state_dir, _STEP_S):
-        if status_of(Kept(config.file, config.state_dir)) is not None or time.monotonic() > deadline_s:
-            raise Failed(f"another 'mew up' runs for {config.file}; 'mew down' ends it")
+        if status_of(StatePaths(config.file, config.state_dir)) is not None or time.monotonic() > deadline_s:
+            raise CommandError(f"another 'mew up' runs for {config.file}; 'mew down' ends it")
 
 
-async def _run(folder: "Folder", prepared: "Prepared", held: int, *, is_first: bool) -> None:
+async def _run(folder: "SpaceFile", prepared: "Prepared", held: int, *, is_first: bool) -> None:
     from mew.supervise.control import listening
     from mew.supervise.supervisor import Supervisor
 
@@ -130,7 +130,7 @@ async def _run_and_tell(supervisor: "Supervisor", telling: Coroutine[Any, Any, N
         raise failed
 
 
-async def _tell_link(folder: "Folder", supervisor: "Supervisor", showing: "Showing") -> None:
+async def _tell_link(folder: "SpaceFile", supervisor: "Supervisor", showing: "Showing") -> None:
     """For who looks on: a link is not for a file."""
     from .first_link import first_link
 

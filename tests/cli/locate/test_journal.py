@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
+import typer
 from tests.audit.office import OFFICE, office
-from typer import Exit
 
-from mew.cli.locate.journal import Failed
-from mew.cli.locate.record import asking, plain
+from mew.cli.locate.journal import open_journal
 from mew.journal.files.database import FILE, Database, Durability
 from mew.journal.files.locator import INDEX_FILE
 from mew.journal.port import JournalUnavailable
@@ -15,31 +14,24 @@ from mew.journal.port import JournalUnavailable
 NOWHERE = Path("space.yaml")
 
 
-def test_text_is_text() -> None:
-    assert plain("--who", "zoë") == "zoë"
-    assert plain("--who", None) is None
-    with pytest.raises(Failed, match="--who: that is not UTF-8"):
-        plain("--who", "\udcff")
-
-
 def test_an_index_that_cannot_be_had_at_all_is_told_of(tmp_path: Path) -> None:
     folder = office().keep(tmp_path)
     (folder / INDEX_FILE).unlink()
     (folder / INDEX_FILE).mkdir()
-    with pytest.raises(JournalUnavailable, match=INDEX_FILE), asking(NOWHERE, folder, OFFICE):
+    with pytest.raises(JournalUnavailable, match=INDEX_FILE), open_journal(NOWHERE, folder, OFFICE):
         pass
 
 
 def test_an_index_that_nobody_may_share_is_copied(tmp_path: Path) -> None:
     folder = office().keep(tmp_path)
-    with asking(NOWHERE, folder, OFFICE) as asked:
-        whole = asked.record.select(tail="ORDER BY seq, n")
+    with open_journal(NOWHERE, folder, OFFICE) as opened:
+        whole = opened.index.select(tail="ORDER BY seq, n")
     shared = folder / f"{INDEX_FILE}-shm"
     shared.symlink_to(shared.name)  # as in a folder that cannot be written
-    with asking(NOWHERE, folder, OFFICE) as asked:
-        assert asked.record.locator.path.parent != folder
-        assert asked.record.select(tail="ORDER BY seq, n") == whole
-    assert not asked.record.locator.path.parent.exists()
+    with open_journal(NOWHERE, folder, OFFICE) as opened:
+        assert opened.index.locator.path.parent != folder
+        assert opened.index.select(tail="ORDER BY seq, n") == whole
+    assert not opened.index.locator.path.parent.exists()
 
 
 def test_it_is_told_when_what_was_written_last_could_not_be_looked_at(
@@ -49,10 +41,10 @@ def test_it_is_told_when_what_was_written_last_could_not_be_looked_at(
     Database.open(folder / FILE, Durability.PROCESS).close()  # as a gateway leaves it
     shared = folder / f"{FILE}-shm"
     shared.symlink_to(shared.name)
-    with asking(NOWHERE, folder, OFFICE) as asked:
-        assert asked.journal.is_blind
+    with open_journal(NOWHERE, folder, OFFICE) as opened:
+        assert opened.reader.is_blind
     assert not capsys.readouterr().err
     (folder / f"{FILE}-wal").write_bytes(b"the newest entries")
-    with pytest.raises(Exit), asking(NOWHERE, folder, OFFICE):
+    with pytest.raises(typer.Exit), open_journal(NOWHERE, folder, OFFICE):
         pass
-    assert f"{FILE}-wal could not be looked at; the answer may lack something" in capsys.readouterr().err
+    assert f"{FILE}-wal could not be checked; the answer may be incomplete" in capsys.readouterr().err

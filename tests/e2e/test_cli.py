@@ -194,13 +194,13 @@ def test_an_invitation_is_kept_in_a_file_and_not_shown(typed: Typed, tmp_path: P
 
 
 def test_others_are_controlled(typed: Typed, files: mew.Participant) -> None:
-    assert typed("ann", "pause", "bob", "--for", "1h").exit_code == 0
+    assert typed("ann", "participant", "pause", "bob", "--for", "1h").exit_code == 0
     assert "paused by ann until" in typed("ann", "participants", "--here").stdout
-    assert typed("ann", "resume", "bob").exit_code == 0
-    assert "status" in told(typed("ann", "status-of", "bob", "--json"))
-    assert typed("ann", "clear", "bob").exit_code == 0
-    assert typed("ann", "clear", "cat").exit_code == 1
-    assert typed("ann", "shutdown", "bob").exit_code == 0
+    assert typed("ann", "participant", "resume", "bob").exit_code == 0
+    assert "status" in told(typed("ann", "participant", "status", "bob", "--json"))
+    assert typed("ann", "participant", "clear", "bob").exit_code == 0
+    assert typed("ann", "participant", "clear", "cat").exit_code == 1
+    assert typed("ann", "participant", "shutdown", "bob").exit_code == 0
 
 
 def test_the_doctor_finds_a_gateway_well(
