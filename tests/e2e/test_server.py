@@ -526,4 +526,4 @@ async def test_a_trace_that_cannot_be_written_ends_and_the_space_goes_on(
             ann, cat = await door.meet("ann", "cat")
             for client in (ann, cat, ann):
                 await client.say("chat", {"text": "all the same"})
-    assert gateway.log.count("the trace ends here") == 1
+    assert gateway.log.count("trace ended") == 1

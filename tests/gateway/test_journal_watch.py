@@ -19,8 +19,8 @@ from mew.journal.files.high_water import MARKS_FILE
 from mew.protocol.errors import CloseCode
 
 ADVICE = (
-    "free some space, or have old entries dropped with 'journal.keep_days', 'journal.keep_entries' or"
-    " 'journal.keep_bytes': on a full disk every space stops"
+    "free some space, or limit retention with 'journal.keep_days', 'journal.keep_entries' or"
+    " 'journal.keep_bytes': every space stops when the disk is full"
 )
 TWO_SPACES = SPACE_YAML.replace(
     "space: {id: demo, name: Demo, description: A space to try}", "spaces: [{id: demo}, {id: other}]"

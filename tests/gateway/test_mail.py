@@ -212,7 +212,7 @@ async def test_only_so_many_wait_for_a_server_that_says_nothing(caplog: pytest.L
                 post.invite(config, "dan@example.org", "demo", ack())
             assert post.unsent == mail.InvitationMailer.WAITING_MAX
             await asyncio.sleep(0)
-    assert [record.message for record in caplog.records] == ["invitations not sent: too many wait"]
+    assert [record.message for record in caplog.records] == ["invitations not sent: the queue is full"]
     assert_silent_about_secrets(caplog)
 
 

@@ -45,7 +45,7 @@ async def test_a_full_disk_ends_the_trace_with_one_line_in_the_log_and_nothing_e
         trace.received("demo", ENVELOPES)
         await asyncio.sleep(0)
     trace.close()
-    assert [record.message for record in caplog.records] == ["the trace ends here: it cannot be written"]
+    assert [record.message for record in caplog.records] == ["trace ended: the file cannot be written"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")

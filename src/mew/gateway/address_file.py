@@ -1,4 +1,4 @@
-"""Where the gateway of a space.yaml listens now: a file beside its tokens, good for as long as the gateway runs."""
+"""Publish the URL of a running gateway in a file beside its tokens, so that commands find it."""
 
 import json
 import os
@@ -19,29 +19,28 @@ _BYTES_MAX: Final = 16_384
 
 @contextmanager
 def published_address(file: Path, url: str) -> Iterator[None]:
-    """Inside it, `read_address` finds the gateway of this space.yaml at `url`.
+    """Let `read_address` find the gateway of this space.yaml at `url` while the context is open.
 
-    It is a convenience, and fails for no reason: a folder that cannot be written, and a gateway that was there
-    before, are left as they are.
+    Never fails: does nothing if the folder cannot be written or another gateway is already published.
     """
     path = state_dir(file) / _FILE
     if read_address(file) is not None:
         yield
         return
-    held = _lit(path, url)
+    held = _write_locked(path, url)
     try:
         yield
     finally:
         if held is not None:
-            _put_out(path, held)
+            _remove(path, held)
 
 
 def read_address(file: Path) -> str | None:
-    """The URL of the gateway that runs for this space.yaml; None: none is known."""
+    """Return the URL of the gateway running for this space.yaml; None if none is."""
     try:
         with (state_dir(file) / _FILE).open("rb") as found:
             if not _is_held(found.fileno()):
-                return None  # left by one that was killed
+                return None  # left behind by a killed process
             written = json.loads(found.read(_BYTES_MAX))
     except (OSError, ValueError, RecursionError):
         return None
@@ -49,7 +48,7 @@ def read_address(file: Path) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def _lit(path: Path, url: str) -> int | None:
+def _write_locked(path: Path, url: str) -> int | None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     written = {"url": url, "pid": os.getpid(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
     try:
@@ -59,7 +58,7 @@ def _lit(path: Path, url: str) -> int | None:
         return None
     try:
         os.write(held, (json.dumps(written) + "\n").encode())
-        _hold(held)  # before it is found, so that it is never seen as left behind
+        _hold(held)  # before the rename, so that the file never appears unlocked
         draft.replace(path)
     except OSError:
         os.close(held)
@@ -69,7 +68,7 @@ def _lit(path: Path, url: str) -> int | None:
     return held
 
 
-def _put_out(path: Path, held: int) -> None:
+def _remove(path: Path, held: int) -> None:
     with suppress(OSError):
         ours, there = os.fstat(held), path.stat()
         os.close(held)
@@ -93,7 +92,7 @@ def _hold(descriptor: int) -> None:
 
 
 def _is_held(descriptor: int) -> bool:
-    """Whether who wrote it is there still. A lock tells better than a process id, which others are given later."""
+    """Whether the writer still runs: it holds a lock, which is safer than a process id that may be reused."""
     if sys.platform == "win32":
         return True  # a locked file could not be read there
     import fcntl

@@ -1,4 +1,4 @@
-"""Invitations by e-mail (§3.6.4), where SMTP is configured."""
+"""Invitations by e-mail (§3.6.4), if SMTP is configured."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ _TIMEOUT_S: Final = 30
 
 
 class InvitationMailer:
-    """Sends invitations, one after the other; a bounded number of them waits."""
+    """Send invitations one at a time from a bounded queue."""
 
     WAITING_MAX: Final = 256
 
@@ -32,16 +32,16 @@ class InvitationMailer:
 
     @property
     def unsent(self) -> int:
-        """How many wait or are under way."""
+        """Number of invitations queued or being sent."""
         return self._unsent
 
     def invite(self, smtp: SmtpConfig, to: str, space: str, ack: Envelope) -> None:
-        """Send what the inviter was answered to the one invited, when its turn comes; waits for nothing."""
+        """Queue the invitation e-mail and return at once."""
         try:
             self._waiting.put_nowait((smtp, to, space, ack))
         except asyncio.QueueFull:
             if not self._is_full:  # once, not for each in a flood of them
-                _log.warning("invitations not sent: too many wait", extra={"waiting": self.WAITING_MAX})
+                _log.warning("invitations not sent: the queue is full", extra={"waiting": self.WAITING_MAX})
             self._is_full = True
         else:
             self._unsent += 1
@@ -59,7 +59,7 @@ class InvitationMailer:
             self._waiting.task_done()
 
     async def emptied(self) -> None:
-        """Return when none waits and none is under way."""
+        """Wait until the queue is empty."""
         await self._waiting.join()
 
 
@@ -73,13 +73,13 @@ def invitation(smtp: SmtpConfig, to: str, space: str, inviter: str, ack: Envelop
         f"{inviter} invites you to the space {space!r} as {made.participant_id!r}.\n\n"
         f"Connect to   {made.connection_url}\n"
         f"with header  Authorization: Bearer {made.token}\n\n"
-        "The token is yours alone: whoever has it speaks in your name.\n"
+        "Keep the token secret: anyone who has it can act as you.\n"
     )
     return message
 
 
 async def send(smtp: SmtpConfig, message: EmailMessage) -> None:
-    """Deliver to the mail server; what goes wrong is logged, without what was in it."""
+    """Deliver to the mail server; log a failure without the message."""
     try:
         await aiosmtplib.send(
             message,

@@ -1,4 +1,4 @@
-"""The rooms of this process: opened together, reconfigured together, closed in order."""
+"""The rooms of this process: open, reconfigure and close them together."""
 
 import asyncio
 import logging
@@ -29,13 +29,13 @@ _logger = logging.getLogger(__name__)
 _ROUND_S: Final = 60.0
 
 OpenRoom: TypeAlias = Callable[[Rules, Limits, Turns, RoomEnvironment], Room]
-"""How a space comes by its room; may raise `JournalUnavailable`."""
+"""Opens the room of a space; may raise `JournalUnavailable`."""
 
 
 class Node:
-    """All rooms, and what runs beside them. An async context: inside it the rooms run.
+    """All rooms and their background tasks, as an async context manager.
 
-    `open_room` gives a space its room, if not a plain one. `now` is the time there, if it is not ours.
+    `open_room` and `now` replace how rooms are opened and the clock.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Node:
     ) -> None:
         self.rooms: dict[str, Room] = {}
         self.failed: dict[str, str] = {}
-        """Spaces that have stopped, and why, for anyone who asks."""
+        """Why each failed space stopped, in words that may be shown to anyone."""
         self.stopping = False
         self.disk = DiskStatus()
         self.now = now or partial(datetime.now, UTC)
@@ -63,10 +63,10 @@ class Node:
         self._logged = ""  # what stopped a space last
 
     async def __aenter__(self) -> "Node":
-        """Opens every room.
+        """Open every room. A bug that stops one space does not affect the others.
 
         Raises:
-            JournalUnavailable: the log of one cannot be read; a bug that stops one stops no other.
+            JournalUnavailable: a journal cannot be read.
         """
         rooms, unopened = self._prepare(self._config.spaces)
         for error in unopened.values():
@@ -88,10 +88,12 @@ class Node:
         for room in self.rooms.values():
             room.close()
         if self._post.unsent:
-            _logger.warning("invitations not sent: the gateway stops", extra={"count": self._post.unsent})
+            _logger.warning(
+                "invitations not sent: the gateway is shutting down", extra={"count": self._post.unsent}
+            )
         await self._stack.__aexit__(kind, error, trace)
 
-    # What a room needs of the world.
+    # The environment of the rooms.
 
     def connection_url(self, space: str) -> str:
         return f"{self._base_url}/ws?space={quote(space)}"
@@ -103,16 +105,17 @@ class Node:
         assert self._config.smtp is not None, "no SMTP configured"
         self._post.invite(self._config.smtp, to, space, ack)
 
-    # What the server asks for.
+    # Called by the server.
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something beside, until the node is left; its failure is logged and goes no further."""
+        """Run a background task until the node closes; log its failure."""
         assert self._tasks is not None, "spawn outside the node"
         return self._tasks.create_task(_guarded(coroutine))
 
     def reconfigure(self, config: Config, base_url: str) -> None:
-        """Take over new rules; connections stay. New spaces open, and those that failed open anew, from their log;
-        one that is gone closes for those in it. While a commit is under way, it waits for that.
+        """Apply a new configuration without dropping connections.
+
+        Open new spaces, reopen failed ones from their journal, and close removed ones. Waits for a commit in progress.
         """
         if self._turns.is_committing:
             self.spawn(self._reconfigure_later(config, base_url))
@@ -126,7 +129,7 @@ class Node:
         for name, room in tuple(self.rooms.items()):
             if name not in config.spaces:
                 del self.rooms[name]
-                _disconnect_all(room, CloseCode.NO_SUCH_SPACE, "the space is no longer served here")
+                _disconnect_all(room, CloseCode.NO_SUCH_SPACE, "this gateway no longer serves the space")
                 room.close()
             elif name not in wanted:
                 room.configure(_rules(config.spaces[name]), config.spaces[name].limits)
@@ -138,23 +141,23 @@ class Node:
             self.reconfigure(config, base_url)
 
     def begin_shutdown(self, code: CloseCode, reason: str) -> None:
-        """Say goodbye to everyone; who is on the way in does not get in."""
+        """Refuse new participants and close all connections."""
         self.stopping = True
         for room in self.rooms.values():
             room.begin_shutdown()
             _disconnect_all(room, code, reason)
 
     def stop_all(self, error: JournalUnavailable) -> None:
-        """The journal is gone: every space stops."""
+        """Stop every space because the journal is unavailable."""
         for room in tuple(self.rooms.values()):
             self._failed(room, error)
 
     async def mailed(self) -> None:
-        """Return when every invitation was sent, or could not be."""
+        """Wait until every queued invitation was sent or failed."""
         await self._post.emptied()
 
     def _prepare(self, spaces: Mapping[str, SpaceConfig]) -> tuple[dict[str, Room], dict[str, Exception]]:
-        """A room for each, or why there is none."""
+        """Open a room per space; return the rooms and the errors."""
         rooms: dict[str, Room] = {}
         unopened: dict[str, Exception] = {}
         for name, space in spaces.items():
@@ -173,7 +176,7 @@ class Node:
             self.failed[name] = _summary(error)
 
     async def _forget(self) -> None:
-        """All rooms let go of what need not be kept, one after the other, so that each has its turn in a round."""
+        """Evict expired history in all rooms, spread evenly over each minute."""
         while True:
             rooms = tuple(self.rooms.values())
             if not rooms:
@@ -186,7 +189,7 @@ class Node:
                     self._failed(room, error)
 
     def _failed(self, room: TurnTaker, error: Exception) -> None:
-        """A broken journal or a bug of ours: this space stops rather than guess its way on; the others go on."""
+        """Stop one space after a journal failure or a bug; the others keep running."""
         assert isinstance(room, Room), f"a turn of {room}"
         if room.is_closed:
             return
@@ -198,7 +201,7 @@ class Node:
         if self.rooms.get(room.id) is room:
             self.failed[room.id] = _summary(error)
         room.close()
-        _disconnect_all(room, CloseCode.UNAVAILABLE, "the space is not available now")
+        _disconnect_all(room, CloseCode.UNAVAILABLE, "the space is currently unavailable")
 
 
 def _disconnect_all(room: Room, code: CloseCode, reason: str) -> None:

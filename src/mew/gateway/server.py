@@ -1,4 +1,4 @@
-"""Puts the parts together, and is the only place that does: config, rooms, doors, signals."""
+"""The gateway server: the one place that assembles configuration, rooms, endpoints and signal handlers."""
 
 import asyncio
 import errno
@@ -47,15 +47,15 @@ Ready = Callable[[str], None]
 
 _BACKLOG: Final = 1024
 _CUT_OFF_S: Final = 0.25  # aiohttp waits this long, twice, for handlers of connections that are cut already
-_GOODBYE: Final = "the gateway is stopping; come back"
+_GOODBYE: Final = "the gateway is shutting down; reconnect later"
 _WATCHED: Final = frozenset({"/health", "/ready", "/metrics"})  # answered until the end
 
 
 class Gateway:
-    """A running gateway. An async context: inside it the gateway serves.
+    """A running gateway, as an async context manager.
 
-    `host` and `port` go before those of the file, and `ephemeral` before its journal: nothing is kept (§2.2).
-    `open_room`, `journals` and `now` are for rooms of another kind, where it may be another time.
+    `host` and `port` override the configuration file; `ephemeral` disables the journal (§2.2).
+    `open_room`, `journals` and `now` replace how rooms are opened, for playback.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Gateway:
         self._jwt: JwtVerifier | None = None
         self._node: Node
         self._storage: Storage
-        self._guard: _Doorkeeper
-        self._lobby: PreAuthLimiter
+        self._guard: _ServerGuard
+        self._limiter: PreAuthLimiter
         self._sockets: WebSocketEndpoint
         self._server: asyncio.Server
         self._tls: ssl.SSLContext | None = None
@@ -98,25 +98,25 @@ class Gateway:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Ends within `shutdown_grace_s` and a second, whoever is still there."""
+        """Shut down within `shutdown_grace_s` plus one second, even if clients stay connected."""
         _logger.info("stopping")
         try:
-            self._server.close()  # nobody new is let in while the others are seen out
+            self._server.close()  # accept no new connections while the open ones are closed
             self._sockets.begin_shutdown(CloseCode.SHUTDOWN, _GOODBYE)
             self._node.begin_shutdown(CloseCode.SHUTDOWN, _GOODBYE)
             async with asyncio.timeout(self._config.server.shutdown_grace_s):
-                await self._lobby.quiet()
+                await self._limiter.quiet()
                 await self._sockets.quiet()
                 await self._node.mailed()
         except TimeoutError:
-            _logger.info("not all was done in 'shutdown_grace_s'")
+            _logger.info("shutdown exceeded 'shutdown_grace_s'; closing the remaining connections")
         finally:
-            self._lobby.abort_all()
+            self._limiter.abort_all()
             self._sockets.abort_all()
             await self._stack.aclose()
 
     def reload(self) -> None:
-        """Read the file again; an invalid one changes nothing and says why."""
+        """Reload the configuration file; log the error and change nothing if it is invalid."""
         if self._node.stopping:
             _logger.info("configuration not reloaded: the gateway is stopping")
             return
@@ -135,7 +135,7 @@ class Gateway:
         self._guard.authenticator = verifier
         self._guard.server = self._listening(config)
         self.url = _url(self._guard.server, config)
-        self._storage.heed(config.journal)
+        self._storage.update_settings(config.journal)
         self._node.reconfigure(config, _as_ws(self.url))
         _logger.info("configuration reloaded", extra={"file": str(config.file)})
         _log_notes(config)
@@ -149,11 +149,11 @@ class Gateway:
             _logger.warning("these keys need a restart to take effect", extra={"keys": ", ".join(keys)})
 
     def _reload_tls(self, config: Config) -> None:
-        """Handshakes from here on use the certificate that the file names now."""
+        """Use the certificate that the file names now for new TLS handshakes."""
         if (self._tls is None) != (config.tls is None):
             raise ConfigError("tls: cannot be turned on or off while running; restart the gateway")
         if self._tls is not None:
-            _tls(config)  # a pair that does not fit must not spoil the context in use
+            _tls(config)  # an invalid pair must not replace the one in use
             _load_certificate(self._tls, config)
 
     async def _start(self, stack: AsyncExitStack) -> None:
@@ -183,17 +183,19 @@ class Gateway:
             stack.callback(self._node.spawn(self._storage.watch(self._node.stop_all)).cancel)
         except JournalUnavailable as error:
             raise ConfigError(str(error)) from error
-        self._lobby = PreAuthLimiter(
-            patience_s=lambda: self._guard.server.join_timeout_s,
+        self._limiter = PreAuthLimiter(
+            head_timeout_s=lambda: self._guard.server.join_timeout_s,
             is_proxy=lambda address: self._guard.is_proxy(address),
         )
-        self._guard = _Doorkeeper(self._node, self._lobby, configured, self._jwt, server, self._sessions())
+        self._guard = _ServerGuard(self._node, self._limiter, configured, self._jwt, server, self._sessions())
         self._sockets = WebSocketEndpoint(self._guard, self._node.now)
         stack.callback(self._node.spawn(self._sockets.keep_alive()).cancel)
         await self._listen(stack, listener)
         _log_notes(config)
         if self._tls is None and not is_loopback(self._host):
-            _logger.warning("tokens travel unencrypted: no 'tls', and not only this machine can connect")
+            _logger.warning(
+                "tokens are sent unencrypted: configure 'tls', or listen on the loopback interface only"
+            )
 
     def _sessions(self) -> PageSessions:
         passing = self._ephemeral or self._open_room is not None
@@ -206,7 +208,7 @@ class Gateway:
         assert runner.server is not None, "set up, and yet without a server"
         handshake_s = None if self._tls is None else self._config.server.join_timeout_s
         self._server = await asyncio.get_running_loop().create_server(
-            self._lobby.visitors(runner.server),
+            self._limiter.connections(runner.server),
             sock=listener,
             ssl=self._tls,
             backlog=_BACKLOG,
@@ -220,7 +222,7 @@ class Gateway:
 
         @web.middleware
         async def counted(request: web.Request, handler: _Handler) -> web.StreamResponse:
-            with self._lobby.serving(request.protocol):
+            with self._limiter.serving(request.protocol):
                 return await answers.send(request, handler)
 
         @web.middleware
@@ -240,17 +242,17 @@ class Gateway:
         return app
 
     def _listening(self, config: Config) -> ServerConfig:
-        """What the file says, but for where we listen: that is settled."""
+        """The configured settings with the host and port we actually listen on."""
         return replace(config.server, host=self._host, port=self._port)
 
 
-class _Doorkeeper(AccessGuard):
-    """A guard that tells the lobby who is no stranger, and lets nobody in while the gateway stops."""
+class _ServerGuard(AccessGuard):
+    """A guard that reports authenticated connections to the limiter and denies access during shutdown."""
 
     def __init__(
         self,
         node: Node,
-        lobby: PreAuthLimiter,
+        limiter: PreAuthLimiter,
         configured: StaticTokens,
         verifier: JwtVerifier | None,
         server: ServerConfig,
@@ -258,11 +260,11 @@ class _Doorkeeper(AccessGuard):
     ) -> None:
         super().__init__(node.rooms, server, configured=configured, sessions=sessions, authenticator=verifier)
         self._node = node
-        self._lobby = lobby
+        self._limiter = limiter
 
     def room(self, name: str | None) -> Room:
         if name in self._node.failed and name not in self._node.rooms:
-            raise Denied(503, Refusal.UNAVAILABLE, "the space is not available now", retry_after_s=5)
+            raise Denied(503, Refusal.UNAVAILABLE, "the space is currently unavailable", retry_after_s=5)
         return super().room(name)
 
     async def admit(self, request: web.BaseRequest, token: str | None, space: str | None) -> Admission:
@@ -276,13 +278,13 @@ class _Doorkeeper(AccessGuard):
         return admissions
 
     def is_proxy(self, address: str) -> bool:
-        """Whether others stand behind it: one that we trust, or any on this machine."""
+        """Whether the address is a proxy: a trusted one, or any address of this machine."""
         return is_loopback(address) or self._is_trusted(address)
 
     def _welcome(self, request: web.BaseRequest, admission: Admission) -> None:
-        if self._node.stopping:  # it may have begun while the token was looked at
+        if self._node.stopping:  # shutdown may have begun while the token was verified
             raise _stopping()
-        self._lobby.known(request.protocol, (admission.room.id, admission.who))
+        self._limiter.known(request.protocol, (admission.room.id, admission.who))
 
 
 async def serve(
@@ -295,10 +297,10 @@ async def serve(
     port: int | None = None,
     ephemeral: bool = False,
 ) -> None:
-    """Serve until told to stop by SIGINT or SIGTERM; reload on SIGHUP. `ready` is told where once it listens.
+    """Serve until SIGINT or SIGTERM; reload on SIGHUP. `ready` is called with the URL once the gateway listens.
 
     Raises:
-        ConfigError: it cannot start so: a token, the certificate, the address, or the journal.
+        ConfigError: a token, the certificate, the address or the journal cannot be used.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -308,7 +310,7 @@ async def serve(
         if hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, gateway.reload)
         gc.collect()
-        gc.freeze()  # what is here now stays: no collection need look at it again
+        gc.freeze()  # long-lived objects: exclude them from garbage collection
         ready(gateway.url)
         await stop.wait()
 
@@ -331,7 +333,7 @@ def _configured(config: Config, environ: Mapping[str, str]) -> StaticTokens:
 
 
 def _opened_once(config: Config) -> JournalConfig | None:
-    """What of the journal cannot be changed while it is open."""
+    """The journal settings that need a restart."""
     return None if config.journal is None else replace(config.journal, keep=KEEP_ALL, warn_bytes=0)
 
 

@@ -1,4 +1,4 @@
-"""What a gateway keeps of its spaces: a journal with its index, or nothing beyond this process."""
+"""Storage of a gateway: a journal with its index, or memory only."""
 
 import asyncio
 import logging
@@ -32,13 +32,13 @@ _logger = logging.getLogger(__name__)
 _WATCH_S: Final = 1.0
 _USAGE_S: Final = 60.0
 _ADVICE: Final = (
-    "free some space, or have old entries dropped with 'journal.keep_days', 'journal.keep_entries' or"
-    " 'journal.keep_bytes': on a full disk every space stops"
+    "free some space, or limit retention with 'journal.keep_days', 'journal.keep_entries' or"
+    " 'journal.keep_bytes': every space stops when the disk is full"
 )
 
 
 class Storage:
-    """Opens rooms from what is kept of them. Without a journal each begins anew."""
+    """Open rooms from the journal, or empty if no journal is configured."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class Storage:
         trace: Trace | None = None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
-        """Takes the folder of the journal until it is closed.
+        """Lock the journal folder until `close`.
 
         Raises:
-            JournalUnavailable: another process has it, it cannot be written, or the key to sign with is none.
+            JournalUnavailable: another process uses it, it cannot be written, or the signing key is invalid.
         """
         self._trace = trace
         self._sqlite: SqliteStorage | None = None
@@ -71,10 +71,10 @@ class Storage:
         self._archives = Archives(journal.folder, retention, indexer)
 
     def open_room(self, rules: Rules, limits: Limits, turns: Turns, world: RoomEnvironment) -> Room:
-        """The space as it was left.
+        """Open a room with the state and history of its journal.
 
         Raises:
-            JournalUnavailable: what is kept of it cannot be read.
+            JournalUnavailable: the journal cannot be read.
         """
         archive = None if self._sqlite is None else Archive(self._archives, rules.id, turns.committed)
         return Room(rules, limits, turns, world, self._trace, archive)
@@ -85,10 +85,7 @@ class Storage:
             await self._archives.indexer.run()
 
     async def watch(self, failed: Callable[[JournalUnavailable], None]) -> None:
-        """Check every second that the files of the journal are still there, until cancelled or until they are not.
-
-        Once a minute, look how much room it takes and has.
-        """
+        """Check the journal files every second and the disk usage every minute, until cancelled or a check fails."""
         loop = asyncio.get_running_loop()
         look_at_s = loop.time()
         while self._sqlite is not None:
@@ -110,8 +107,8 @@ class Storage:
             _logger.warning("%s; %s", warnings[short], _ADVICE)
         self.disk.usage, self.disk.warnings = usage, warnings
 
-    def heed(self, journal: JournalConfig | None) -> None:
-        """Follow what the file says now and needs no restart: how long things are kept, and when to warn."""
+    def update_settings(self, journal: JournalConfig | None) -> None:
+        """Apply the journal settings that need no restart: retention and warning thresholds."""
         if self._sqlite is not None and journal is not None:
             self._sqlite.retention.policy = journal.keep
             self._warn_bytes = journal.warn_bytes

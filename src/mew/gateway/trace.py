@@ -20,13 +20,13 @@ _log = logging.getLogger(__name__)
 
 
 class Trace:
-    """Headers, and the method and name that a refused sender lacked: no payload and no token.
+    """Trace headers and missing capabilities; never payloads or tokens.
 
-    Written once for each turn of the loop. A file that cannot be written any more ends the trace, and nothing else.
+    Flushes once per pass of the event loop. A write error ends the trace and nothing else.
     """
 
     def __init__(self, file: Path) -> None:
-        """Opens the file, to append to it.
+        """Open the file for appending.
 
         Raises:
             OSError: it cannot be opened.
@@ -73,7 +73,7 @@ class Trace:
             self._file.write(b"".join(lines))
             self._file.flush()
         except OSError as error:
-            _log.error("the trace ends here: it cannot be written", extra={"error": error.strerror})
+            _log.error("trace ended: the file cannot be written", extra={"error": error.strerror})
             self._end()
 
     def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""Connections that have not said who they are: a deadline and a bound for them, over real sockets."""
+"""Unauthenticated connections have a deadline and a limit, over real sockets."""
 
 import asyncio
 import time
@@ -22,8 +22,10 @@ def nobody(address: str) -> bool:
     return False
 
 
-def lobby(patience_s: float = 5.0, is_proxy: Callable[[str], bool] = nobody, **caps: int) -> PreAuthLimiter:
-    return PreAuthLimiter(patience_s=lambda: patience_s, is_proxy=is_proxy, **caps)
+def lobby(
+    head_timeout_s: float = 5.0, is_proxy: Callable[[str], bool] = nobody, **caps: int
+) -> PreAuthLimiter:
+    return PreAuthLimiter(head_timeout_s=lambda: head_timeout_s, is_proxy=is_proxy, **caps)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ async def opened() -> AsyncIterator[Callable[[PreAuthLimiter], Awaitable[Open]]]
             stack.push_async_callback(runner.cleanup)
             assert runner.server is not None
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(entered.visitors(runner.server), "127.0.0.1", 0)
+            server = await loop.create_server(entered.connections(runner.server), "127.0.0.1", 0)
             stack.callback(server.close)
             port = server.sockets[0].getsockname()[1]
 
@@ -140,17 +142,17 @@ async def test_who_is_known_and_a_proxy_keep_their_connection(
     assert await is_open(proxy, 0.01)
 
 
-async def test_there_are_only_so_many_strangers_and_who_is_known_is_none(
+async def test_unauthenticated_connections_are_limited_and_authenticated_ones_are_not(
     opened: Callable[[PreAuthLimiter], Awaitable[Open]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    connect = await opened(lobby(strangers_max=2))
+    connect = await opened(lobby(unauthenticated_max=2))
     known = await connect()
     assert await answered(known, GET_KNOWN)
     first, second = await connect(), await connect()
     assert await answered(second)
     for _ in range(2):
         assert await ends(await connect())
-    assert len([record for record in caplog.records if "turned away" in record.message]) == 1
+    assert len([record for record in caplog.records if "connections rejected" in record.message]) == 1
     assert await answered(known)
     first[1].close()
     await first[1].wait_closed()

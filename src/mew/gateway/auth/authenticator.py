@@ -1,4 +1,4 @@
-"""Whose token it is: the port, the configured tokens behind it, and how failed attempts are slowed down."""
+"""Authenticators: the port, configured tokens, and the throttle for failed attempts."""
 
 import ipaddress
 from collections import Counter
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class TokenSource(StrEnum):
-    """Where a token is known from. Those of invitations are known to the space, not here."""
+    """The source of a token. Invitation tokens are known to the space, not here."""
 
     CONFIGURED = "configured"
     JWT = "jwt"
@@ -34,7 +34,7 @@ class TokenSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a token says one is. `capabilities` is None where the space's configuration decides."""
+    """The participant a token identifies; `capabilities` None means that the space's configuration decides."""
 
     participant: ParticipantId
     capabilities: tuple[Capability, ...] | None
@@ -42,15 +42,15 @@ class Identity:
 
 
 class AuthUnavailable(Exception):
-    """Nothing is known of the token: what would tell cannot be reached now. Try again later."""
+    """The token cannot be verified now, because the issuer's keys are unavailable. Retry later."""
 
 
 Claims: TypeAlias = Mapping[str, Any]
-"""What a token says about its holder, once its signature was checked."""
+"""The claims of a token with a verified signature."""
 
 
 class Authenticator(Protocol):
-    """Verifies signed tokens. To look at one is cheap, to verify it is not."""
+    """Verify signed tokens. `is_candidate` is cheap, `verify` is not."""
 
     def is_candidate(self, token: str) -> bool:
         """Whether the token has the form of one that `verify` could accept."""
@@ -83,9 +83,9 @@ class StaticTokens:
 
 
 class Throttle:
-    """How long an address waits for the answer to a wrong token. The clock is the caller's.
+    """Delay answers to wrong tokens, per address, with exponential backoff. The caller passes the time.
 
-    A right token never waits, and resets nothing: others may be guessing from the same address.
+    A valid token is never delayed and resets nothing: others may be guessing from the same address.
     """
 
     FREE: Final = 5
@@ -101,7 +101,7 @@ class Throttle:
         self._waiting: Counter[str] = Counter()
 
     def failed(self, address: str, now: float) -> float:
-        """Count a failure; return how many seconds its answer waits: none, then doubling up to `MOST_S`."""
+        """Count a failure; return the delay of its answer in seconds, doubling up to `MOST_S`."""
         origin = network_of(address)
         count = self._count(origin, now)
         self._failures.pop(origin, None)
@@ -112,7 +112,7 @@ class Throttle:
         return 0.0 if extra < 0 else min(self.FIRST_S * 2 ** min(extra, 16), self.MOST_S)
 
     def is_full(self, address: str) -> bool:
-        """Whether as many answers are delayed for this address, or for all, as may be."""
+        """Whether the limit of delayed answers is reached, for this address or in all."""
         return (
             self._waiting[network_of(address)] >= self.WAITING_MAX
             or self._waiting.total() >= self.WAITING_MAX_ALL
@@ -120,7 +120,7 @@ class Throttle:
 
     @contextmanager
     def waiting(self, address: str) -> Iterator[None]:
-        """While an answer for this address is delayed."""
+        """Count a delayed answer for this address."""
         origin = network_of(address)
         self._waiting[origin] += 1
         try:
@@ -136,7 +136,7 @@ class Throttle:
 
 
 def network_of(address: str) -> str:
-    """The address, or the /64 an IPv6 one is in: whoever has one address of it has them all."""
+    """The address, or the /64 network of an IPv6 address, which one client usually controls entirely."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

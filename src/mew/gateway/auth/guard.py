@@ -1,4 +1,4 @@
-"""Who may come in: token, space and origin of whoever knocks, the same for both doors (§5.1, §5.2)."""
+"""Access control for WebSocket and HTTP: token, space and origin of a request (§5.1, §5.2)."""
 
 import asyncio
 import ipaddress
@@ -34,21 +34,21 @@ _VERIFIED_MAX: Final = 4096
 _SIGNATURES_PER_S: Final = 20  # that turn out wrong, for each address
 _SIGNATURES_BURST: Final = 100
 _NO_TOKEN: Final = (
-    "a bearer token is needed: 'Authorization: Bearer TOKEN', or in a browser the subprotocols"
+    "send a bearer token: 'Authorization: Bearer TOKEN', or in a browser the subprotocols"
     " 'mew.v0.4' and 'mew.bearer.TOKEN'; to join by a first frame leave 'space' out of the URL"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A participant at the door of a room."""
+    """An authenticated participant and the room it may enter."""
 
     room: Room
     who: ParticipantId
 
 
 class Denied(Exception):
-    """Not let in: an HTTP status, a stable code and a sentence."""
+    """Access denied: an HTTP status, a stable code and a message."""
 
     def __init__(self, status: int, code: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class Denied(Exception):
 
 
 class AccessGuard:
-    """Decides who gets into which room."""
+    """Decide who may enter which room."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class AccessGuard:
         sessions: PageSessions,
         authenticator: Authenticator | None = None,
     ) -> None:
-        """`sessions` stand for tokens of invitations, or for those that are `configured`."""
+        """`sessions` are exchanged for invitation tokens or `configured` ones."""
         self._rooms = rooms
         self._throttle = Throttle()
         self._signatures = RateLimiters()
@@ -80,7 +80,7 @@ class AccessGuard:
         self.server = server
 
     def room(self, name: str | None) -> Room:
-        """The room of this name; of none where there is only one.
+        """Return the room of this name; without a name, the only room.
 
         Raises:
             Denied: there is no such space.
@@ -96,10 +96,10 @@ class AccessGuard:
         return self._rooms[name]
 
     async def admit(self, request: web.BaseRequest, token: str | None, space: str | None) -> Admission:
-        """Let the holder of a token in.
+        """Authenticate the holder of a token for one space.
 
         Raises:
-            Denied: no or an unknown token, kicked, no such space, or it cannot be checked now.
+            Denied: token missing or unknown, participant kicked, no such space, or verification unavailable.
         """
         token = _required(token)
         room = self.room(space)
@@ -113,10 +113,10 @@ class AccessGuard:
         return Admission(room, who)
 
     async def admit_anywhere(self, request: web.BaseRequest, token: str | None) -> list[Admission]:
-        """Where the holder of a token may go: at least one room. A signature is checked once for all.
+        """Return every room the token gives access to, at least one. Verifies a signature once.
 
         Raises:
-            Denied: no token, one that opens no room, or it cannot be checked now.
+            Denied: token missing or valid for no room, or verification unavailable.
         """
         token = _required(token)
         digest = hash_token(token)
@@ -134,7 +134,7 @@ class AccessGuard:
         return admissions
 
     def lasting(self, room: Room, digest: str) -> ParticipantId | None:
-        """Who holds the token with this hash, if it was configured or made for an invitation, and is good.
+        """Return the holder of a configured or invitation token with this hash.
 
         Raises:
             Denied: its holder was removed.
@@ -144,10 +144,10 @@ class AccessGuard:
         )
 
     def check_origin(self, request: web.BaseRequest) -> None:
-        """Browsers say which page they act for; only our own and those the operator allows may.
+        """Accept requests from our own page and allowed origins only.
 
         Raises:
-            Denied: another page, or one without an origin.
+            Denied: another origin, or `null`.
         """
         origin = request.headers.get("Origin")
         if origin is None or origin in self.server.allowed_origins:
@@ -157,7 +157,7 @@ class AccessGuard:
         raise Denied(403, "origin_refused", f"origin {origin[:128]!r} is not in 'allowed_origins'")
 
     def address(self, request: web.BaseRequest) -> str:
-        """Where a request comes from, as far as proxies that we trust tell."""
+        """The client's address, taken from `X-Forwarded-For` of trusted proxies."""
         address = request.remote or ""
         forwarded = request.headers.get("X-Forwarded-For", "")
         for hop in reversed([hop.strip() for hop in forwarded.split(",") if hop.strip()]):
@@ -167,9 +167,9 @@ class AccessGuard:
         return address
 
     async def failed(self, request: web.BaseRequest, code: str, message: str) -> Denied:
-        """Return what to raise for a wrong token or code, after a delay that grows with each from an address.
+        """Return the error for a wrong token or code, after a delay that grows per address.
 
-        A right one is never delayed. As the delayed answers are bounded, a wrong one beyond them is answered at once.
+        The number of delayed answers is bounded; beyond it the answer is 429 at once.
         """
         address = self.address(request)
         delay_s = self._throttle.failed(address, asyncio.get_running_loop().time())
@@ -182,7 +182,7 @@ class AccessGuard:
         return Denied(401, code, message)
 
     def _find(self, room: Room, digest: str) -> ParticipantId | None:
-        """Look a token up by its hash, which is cheap: a session, an invitation, or a configured one.
+        """Look up a token by its hash: a session, an invitation or a configured token.
 
         Raises:
             Denied: its holder was removed.
@@ -197,10 +197,10 @@ class AccessGuard:
         return self.authenticator is not None and self.authenticator.is_candidate(token)
 
     async def _verify(self, request: web.BaseRequest, token: str, digest: str) -> Claims | None:
-        """Check a signature, which is expensive: wrong ones have a rate for each address.
+        """Verify a signature. Failures are rate-limited per address, because verification is expensive.
 
         Raises:
-            Denied: too many wrong ones came from there, or it cannot be checked now.
+            Denied: too many failures from the address, or verification unavailable.
         """
         assert self.authenticator is not None, "nobody to ask"
         limiter = self._signatures.of(
@@ -248,7 +248,7 @@ class AccessGuard:
         return identity.participant
 
     def _is_own(self, origin: str, request: web.BaseRequest) -> bool:
-        """The page came from this very address. A name that merely points here (DNS rebinding) is not ours."""
+        """Whether the page was served by this gateway; a foreign name that resolves here (DNS rebinding) is not."""
         try:
             parts = urlsplit(origin)
         except ValueError:  # brackets without an address
@@ -273,7 +273,7 @@ def _required(token: str | None) -> str:
 
 
 def token_of(request: web.BaseRequest) -> str | None:
-    """The bearer token in the `Authorization` header or among the subprotocols; never from the URL."""
+    """Read the bearer token from the `Authorization` header or the subprotocols, never from the URL."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()

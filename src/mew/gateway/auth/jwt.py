@@ -1,4 +1,4 @@
-"""Tokens that are JWTs (§5.1): checked with the issuer's keys; claims say who it is and what they may."""
+"""JWT authentication (§5.1): verify with the issuer's keys (JWKS), map claims to identity and capabilities."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class JwtVerifier:
         """Check the signature, the issuer, the audience and the times; return the claims.
 
         Raises:
-            AuthUnavailable: the issuer's keys cannot be fetched, and there are none from before.
+            AuthUnavailable: the issuer's keys cannot be fetched and none are cached.
         """
         header = self._header(token)
         if header is None:
@@ -64,7 +64,7 @@ class JwtVerifier:
             return None
 
     def _header(self, token: str) -> dict[str, Any] | None:
-        """The header of what may be one of our JWTs; other tokens cost nothing and fetch no keys."""
+        """Return the header of a possible JWT; None for other tokens, without fetching keys."""
         if len(token) > _TOKEN_BYTES_MAX or token.count(".") != 2:
             return None
         try:
@@ -105,7 +105,7 @@ class JwtVerifier:
         return Identity(ParticipantId(participant), self._capabilities(claims), TokenSource.JWT)
 
     def _capabilities(self, claims: Mapping[str, Any]) -> tuple[Capability, ...] | None:
-        """What the claims give, together; None where there are none such. One that makes no sense refuses."""
+        """Return the capabilities that the claims grant; None if they grant none explicitly."""
         config = self._config
         given: list[Capability] | None = None
         if config.capabilities_claim is not None and config.capabilities_claim in claims:
@@ -119,7 +119,7 @@ class JwtVerifier:
 
 
 class Jwks:
-    """The keys of an issuer, from a file or a URL: kept, and had again when old or when one is missing."""
+    """The issuer's keys from a file or URL: cached, and refreshed when stale or when a `kid` is unknown."""
 
     def __init__(self, source: Path | str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._source = source
@@ -130,17 +130,17 @@ class Jwks:
         self._lock = asyncio.Lock()
 
     async def candidates(self, kid: object) -> Sequence[jwt.PyJWK]:
-        """The keys that may have signed a token with this `kid`: all, if it has none.
+        """Return the keys that may have signed a token with this `kid`; all keys without one.
 
         Raises:
-            AuthUnavailable: there are no keys, and none can be had now.
+            AuthUnavailable: no keys are cached and none can be fetched.
         """
         if self._is_due(kid):
             async with self._lock:
                 if self._is_due(kid):  # whoever had the lock before may have fetched
                     await self._refresh()
         if not self._keys:
-            raise AuthUnavailable("the keys of the JWT issuer cannot be had")
+            raise AuthUnavailable("the keys of the JWT issuer cannot be fetched")
         return self._having(kid)
 
     def _is_due(self, kid: object) -> bool:
@@ -162,7 +162,7 @@ class Jwks:
             self._keys = _key_set(written)
         except (OSError, ValueError, aiohttp.ClientError) as error:
             _log.warning(
-                "the keys of the JWT issuer cannot be had",
+                "the keys of the JWT issuer cannot be fetched",
                 extra={"error": _reason(error), "kept": len(self._keys)},
             )
         else:

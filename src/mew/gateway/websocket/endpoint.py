@@ -120,7 +120,7 @@ class WebSocketEndpoint:
             other_version = error.refusal is Refusal.WRONG_VERSION
             wire.close(CloseCode.WRONG_VERSION if other_version else CloseCode.BAD_JOIN, str(error))
         except JournalUnavailable:
-            wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
+            wire.close(CloseCode.UNAVAILABLE, "the space is currently unavailable")
         except Denied as denied:
             _log.info("turned away", extra={"address": address, "error": denied.code})
             wire.close(_CLOSE_FOR.get(denied.code, CloseCode.BAD_JOIN), str(denied))
@@ -148,7 +148,7 @@ class WebSocketEndpoint:
         try:
             await room.enter(connection)
         except JournalUnavailable:
-            wire.close(CloseCode.UNAVAILABLE, "the space is not available now")
+            wire.close(CloseCode.UNAVAILABLE, "the space is currently unavailable")
         else:
             wire.attach(connection)
 
