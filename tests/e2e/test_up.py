@@ -130,13 +130,13 @@ def test_a_supervisor_that_is_killed_leaves_nothing(home: Home) -> None:
     assert again.returncode == 0, again.stderr
 
 
-def test_a_warden_and_a_supervisor_that_are_killed_together_leave_nothing(home: Home) -> None:
+def test_a_reaper_and_a_supervisor_that_are_killed_together_leave_nothing(home: Home) -> None:
     home.mew("up", "-d", "--port", "0")
     pid = home.status()["pid"]
     children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    (warden,) = (c for c in children if b"warden.py" in Path(f"/proc/{c}/cmdline").read_bytes())
+    (reaper,) = (c for c in children if b"reaper.py" in Path(f"/proc/{c}/cmdline").read_bytes())
     os.kill(pid, signal.SIGSTOP)  # so that it starts no other
-    os.kill(warden, signal.SIGKILL)
+    os.kill(reaper, signal.SIGKILL)
     os.kill(pid, signal.SIGKILL)
     until(lambda: home.left() == [], "something is left")
 
@@ -233,7 +233,7 @@ def test_down_while_it_starts_ends_it(home: Home) -> None:
     assert home.left() == []
 
 
-def test_down_after_a_supervisor_was_killed_waits_until_its_warden_is_done(home: Home) -> None:
+def test_down_after_a_supervisor_was_killed_waits_until_its_reaper_is_done(home: Home) -> None:
     home.mew("up", "-d", "--port", "0")
     os.kill(home.status()["pid"], signal.SIGKILL)
     assert home.mew("down").stdout in (

@@ -25,8 +25,8 @@ def test_a_folder_is_had_by_one_and_free_again_after_it(tmp_path: Path) -> None:
 
 def test_it_is_had_until_the_last_who_holds_it_has_ended(tmp_path: Path) -> None:
     held = claim(tmp_path)
-    warden = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(held,))
+    reaper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(held,))
     os.close(held)
     assert is_claimed(tmp_path)
-    warden.communicate(b"\n", timeout=10)
+    reaper.communicate(b"\n", timeout=10)
     assert not is_claimed(tmp_path)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from mew.gateway.config.loader import ConfigError, load_config
-from mew.supervise.launch import Plan, plan
-from mew.supervise.participant import Circumstances, Token
+from mew.supervise.launch import LaunchPlan, plan
+from mew.supervise.participant import LaunchContext, Token
 from mew.supervise.program import GATEWAY, MARK, Program, Restart
 
-Read = Callable[..., Plan]
+Read = Callable[..., LaunchPlan]
 MEW = ("python", "-m", "mew")
 
 
@@ -19,11 +19,11 @@ MEW = ("python", "-m", "mew")
 def read(tmp_path: Path) -> Read:
     """The plan of a file with these participants."""
 
-    def plan_of(participants: str, *, spaces: str = "space: {id: demo}", **environ: str) -> Plan:
+    def plan_of(participants: str, *, spaces: str = "space: {id: demo}", **environ: str) -> LaunchPlan:
         file = tmp_path / "space.yaml"
         file.write_text(f"{spaces}\nparticipants:\n{participants}")
         config = load_config(file, {})
-        given = Circumstances(
+        given = LaunchContext(
             python="python", url="http://127.0.0.1:7000", port=7000, logs=tmp_path / "logs", environ=environ
         )
         tokens = {
@@ -36,7 +36,7 @@ def read(tmp_path: Path) -> Read:
     return plan_of
 
 
-def only(found: Plan) -> Program:
+def only(found: LaunchPlan) -> Program:
     gateway, program = found.programs
     assert gateway.name == GATEWAY
     return program

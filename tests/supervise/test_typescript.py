@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from mew.gateway.config.loader import load_config
-from mew.supervise.launch import Plan
-from mew.supervise.preparing import prepare
+from mew.supervise.launch import LaunchPlan
+from mew.supervise.prepare import prepare
 from mew.supervise.program import MARK
 
 FILES = Path(__file__).parent / "typescript"
-Read = Callable[[str], Plan]
+Read = Callable[[str], LaunchPlan]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """The plan of one of the files, copied to where tokens may be made."""
 
-    def plan_of(name: str) -> Plan:
+    def plan_of(name: str) -> LaunchPlan:
         file = tmp_path / "space.yaml"
         file.write_text((FILES / name).read_text())
         return prepare(load_config(file, {}), {}, port=0).plan

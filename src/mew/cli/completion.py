@@ -138,7 +138,7 @@ def programs(context: typer.Context) -> Iterator[tuple[str, str]]:
 @_completes
 def logs(context: typer.Context) -> Iterator[str]:
     """The programs that have a log."""
-    from mew.supervise.preparing import logs_folder
+    from mew.supervise.prepare import logs_folder
 
     file = _space_file(context)
     if file is not None:

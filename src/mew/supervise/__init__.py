@@ -1,9 +1,8 @@
-"""`mew up`: starts, watches and stops what a space.yaml names.
+"""`mew up`: start, supervise and stop what a space.yaml names.
 
-- `preparing`   finds port and tokens;  `launch`, `participant`  what is to be started;  `program`  as data
-- `process`     one process group;  `keeper`  one program, started again when it ends
-- `supervisor`  all of them, in order;  `watch`  who has joined;  `logs`  the files they write;  `env_file`  `.mew/env`
-- `guarding`    that nothing is left behind: `warden`, a process that outlives the supervisor, and `orphans`;
-                `leftovers`  when both were killed
+- `prepare`     finds port and tokens;  `launch`, `participant`  what to start;  `program`  as data
+- `process`     one process group;  `process_supervisor`  one program: restart policy, back-off, stop
+- `supervisor`  all of them, in order;  `presence`  who has joined;  `logs`  their files;  `env_file`  `.mew/env`
+- `cleanup`     that nothing is left behind: `reaper`, a process that outlives the supervisor, `orphans`, leftovers
 - `claim`       one supervisor for a folder;  `control`  how other commands ask it
 """

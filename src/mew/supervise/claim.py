@@ -1,4 +1,4 @@
-"""One supervisor for a state folder: a lock that it and its warden hold, free again when both have ended."""
+"""One supervisor for a state folder: a lock that it and its reaper hold, free again when both have ended."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ def claim(folder: Path) -> int:
 
 
 def is_claimed(folder: Path) -> bool:
-    """Whether a supervisor runs for this folder, or its warden still ends what it left."""
+    """Whether a supervisor runs for this folder, or its reaper still ends what it left."""
     try:
         looked = os.open(folder / _FILE, os.O_RDONLY)
     except OSError:

@@ -6,14 +6,14 @@ from itertools import chain
 
 from mew.gateway.config.settings import Config
 
-from .participant import Circumstances, NotStarted, Reader, Token
+from .participant import LaunchContext, LaunchEntry, ParticipantNotStarted, Token
 from .program import GATEWAY, Program, Restart
 
-__all__ = ["Plan", "plan"]
+__all__ = ["LaunchPlan", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LaunchPlan:
     """In the order of starting. `notes` are what the file says and nothing here does, ready to be shown."""
 
     programs: tuple[Program, ...]
@@ -21,8 +21,8 @@ class Plan:
 
 
 def plan(
-    config: Config, given: Circumstances, tokens: Mapping[tuple[str, str], Token], *, ephemeral: bool = False
-) -> Plan:
+    config: Config, given: LaunchContext, tokens: Mapping[tuple[str, str], Token], *, ephemeral: bool = False
+) -> LaunchPlan:
     """The gateway first, then each after what it depends on; `tokens` by space and participant.
 
     Where there are several spaces, programs are called `SPACE.PARTICIPANT`. A participant that cannot be started here,
@@ -33,7 +33,7 @@ def plan(
     """
     several = len(config.spaces) > 1
     readers = [
-        Reader(
+        LaunchEntry(
             config, given, space.id, one, tokens[space.id, one.id], prefix=f"{space.id}." if several else ""
         )
         for space in config.spaces.values()
@@ -49,14 +49,14 @@ def plan(
             continue
         try:
             programs[reader.name] = reader.program()
-        except NotStarted as error:
+        except ParticipantNotStarted as error:
             left_out[reader.name] = str(error)
     notes = chain.from_iterable(reader.notes() for reader in readers)
     gateway = _gateway(config, given, ephemeral=ephemeral)
-    return Plan((gateway, *programs.values()), (*left_out.values(), *notes))
+    return LaunchPlan((gateway, *programs.values()), (*left_out.values(), *notes))
 
 
-def _gateway(config: Config, given: Circumstances, *, ephemeral: bool) -> Program:
+def _gateway(config: Config, given: LaunchContext, *, ephemeral: bool) -> Program:
     argv = (*given.mew, GATEWAY, "--config", str(config.file), "--port", str(given.port))
     return Program(
         name=GATEWAY,
@@ -69,10 +69,10 @@ def _gateway(config: Config, given: Circumstances, *, ephemeral: bool) -> Progra
     )
 
 
-def _ordered(waiting: list[Reader]) -> list[Reader]:
+def _ordered(waiting: list[LaunchEntry]) -> list[LaunchEntry]:
     """Each after those it depends on, otherwise as they stand in the file."""
     names = {reader.name for reader in waiting}
-    done: dict[str, Reader] = {}
+    done: dict[str, LaunchEntry] = {}
     while waiting:
         ready = [reader for reader in waiting if done.keys() >= set(reader.depends_on)]
         if not ready:

@@ -13,7 +13,7 @@ from mew.journal.files.folder import file_name
 
 from .program import GATEWAY, MARK, Program, Restart
 
-__all__ = ["Circumstances", "NotStarted", "Reader", "Token"]
+__all__ = ["LaunchContext", "LaunchEntry", "ParticipantNotStarted", "Token"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _USER = re.compile(r"//[^/@]*@")  # name and password in a URL
@@ -51,12 +51,12 @@ _THEIR_SERVERS: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-class NotStarted(ConfigError):
+class ParticipantNotStarted(ConfigError):
     """One participant cannot be started here; the others can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class LaunchContext:
     """What the file does not say: how things are on this machine."""
 
     python: str  # that this command runs with, and participants in Python may
@@ -80,13 +80,13 @@ class Token:
     file: Path | None = None
 
 
-class Reader:
+class LaunchEntry:
     """Reads the entry of one participant. Errors are `ConfigError`s with the line."""
 
     def __init__(
         self,
         config: Config,
-        given: Circumstances,
+        given: LaunchContext,
         space: str,
         participant: ParticipantConfig,
         token: Token,
@@ -147,7 +147,7 @@ class Reader:
         """What to run.
 
         Raises:
-            NotStarted: this one cannot be started here.
+            ParticipantNotStarted: this one cannot be started here.
             ConfigError: the file is wrong.
         """
         server, launch = self._server, self._launch
@@ -240,8 +240,8 @@ class Reader:
             server = (*known, *arguments[2:])
         return (*self._given.mew, "bridge", "--env", MARK, "--", *server)
 
-    def _not_started(self, node: ConfigValue, why: str) -> NotStarted:
-        return NotStarted(f"{node.error(why)}; {self._id} is not started")
+    def _not_started(self, node: ConfigValue, why: str) -> ParticipantNotStarted:
+        return ParticipantNotStarted(f"{node.error(why)}; {self._id} is not started")
 
     def _bridge(self, server: Mapping[str, ConfigValue]) -> tuple[str, ...]:
         """Variables are passed on by name, so that no list of processes shows their values."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["GATEWAY", "MARK", "Phase", "Program", "Restart", "Standing"]
+__all__ = ["GATEWAY", "MARK", "Phase", "Program", "ProgramStatus", "Restart"]
 
 GATEWAY = "gateway"
 """The name under which the gateway itself runs; no participant may have it."""
@@ -52,7 +52,7 @@ class Program:
 
 
 @dataclass(slots=True)
-class Standing:
+class ProgramStatus:
     """How a program is doing now; as `mew status --json` has it, so without secrets."""
 
     name: str

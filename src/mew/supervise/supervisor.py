@@ -6,15 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from .guarding import Guard
-from .keeper import Keeper
-from .launch import Plan
+from .cleanup import ChildCleanup
+from .launch import LaunchPlan
 from .logs import put_aside
 from .orphans import Orphans
-from .program import GATEWAY, Phase, Standing
-from .watch import Watch
+from .presence import PresenceProbe
+from .process_supervisor import ProcessSupervisor
+from .program import GATEWAY, Phase, ProgramStatus
 
-__all__ = ["NotStarted", "Supervisor"]
+__all__ = ["GatewayNotStarted", "SpaceSupervisor"]
 
 _LOOK_S: Final = 0.25  # how often, while somebody is expected
 _GLANCE_S: Final = 2.0  # and otherwise
@@ -23,11 +23,11 @@ _DEPENDED_S: Final = 30.0  # so long another is waited for that should join firs
 _LATE_S: Final = 20.0  # who has not joined by then is not waited for
 
 
-class NotStarted(Exception):
+class GatewayNotStarted(Exception):
     """The gateway did not come up; the message says what it said."""
 
 
-class Supervisor:
+class SpaceSupervisor:
     """`changed` is called whenever anything about a program is another. What runs is ended when `run` ends.
 
     `held` is the claim on the folder, which is held until the last of it has ended. For a process that does nothing
@@ -36,28 +36,29 @@ class Supervisor:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: LaunchPlan,
         environ: Mapping[str, str],
-        watch: Watch,
+        watch: PresenceProbe,
         changed: Callable[[], None] = lambda: None,
         *,
         held: int | None = None,
     ) -> None:
-        self._guard = Guard(held, Orphans())
+        self._guard = ChildCleanup(held, Orphans())
         self._watch = watch
         self._changed = changed
         self._stopping = asyncio.Event()
         self._looking = asyncio.Event()
         self.settled = asyncio.Event()
         """Set once everything has joined, or is not waited for any longer."""
-        self._keepers = {
-            program.name: Keeper(program, environ, self._guard, self._note) for program in plan.programs
+        self._supervised = {
+            program.name: ProcessSupervisor(program, environ, self._guard, self._note)
+            for program in plan.programs
         }
 
     @property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[ProgramStatus]:
         """Of all programs, in the order of starting."""
-        return [keeper.standing for keeper in self._keepers.values()]
+        return [program_supervisor.standing for program_supervisor in self._supervised.values()]
 
     def stop(self) -> None:
         """Let `run` end."""
@@ -69,22 +70,22 @@ class Supervisor:
         Raises:
             KeyError: there is none of that name.
         """
-        await self._keepers[name].restart()
+        await self._supervised[name].restart()
 
     async def run(self) -> None:
         """Start everything, and keep it running until `stop`, or cancelled: then the gateway ends last.
 
         Raises:
-            NotStarted: the gateway did not come up.
+            GatewayNotStarted: the gateway did not come up.
         """
-        failed: NotStarted | None = None
+        failed: GatewayNotStarted | None = None
         async with asyncio.TaskGroup() as group:
             guarding = group.create_task(self._guard.run())
-            gateway = group.create_task(self._keepers[GATEWAY].run())
+            gateway = group.create_task(self._supervised[GATEWAY].run())
             try:
                 if await self._is_gateway_up():
                     await self._run_the_others()
-            except NotStarted as error:
+            except GatewayNotStarted as error:
                 failed = error
             finally:
                 gateway.cancel()
@@ -95,8 +96,12 @@ class Supervisor:
 
     async def _run_the_others(self) -> None:
         async with asyncio.TaskGroup() as group:
-            others = [keeper for name, keeper in self._keepers.items() if name != GATEWAY]
-            tasks = [group.create_task(self._run_in_turn(keeper)) for keeper in others]
+            others = [
+                program_supervisor for name, program_supervisor in self._supervised.items() if name != GATEWAY
+            ]
+            tasks = [
+                group.create_task(self._run_in_turn(program_supervisor)) for program_supervisor in others
+            ]
             tasks.append(group.create_task(self._look()))
             try:
                 await self._stopping.wait()
@@ -104,33 +109,33 @@ class Supervisor:
                 for task in tasks:
                     task.cancel()
 
-    async def _run_in_turn(self, keeper: Keeper) -> None:
+    async def _run_in_turn(self, program_supervisor: ProcessSupervisor) -> None:
         said = ""
         deadline_s = asyncio.get_running_loop().time() + _DEPENDED_S
-        for name in keeper.program.after:
-            other = self._keepers[name]
+        for name in program_supervisor.program.after:
+            other = self._supervised[name]
             try:
                 async with asyncio.timeout_at(deadline_s):
                     if not other.up.is_set():
-                        keeper.waits_for(name)
+                        program_supervisor.waits_for(name)
                     await other.up.wait()
             except TimeoutError:
                 said = f"started without {name}, which has not joined after {_DEPENDED_S:g} s"
-        await keeper.run(said)
+        await program_supervisor.run(said)
 
     async def _is_gateway_up(self) -> bool:
         """Wait for it; False where all was stopped before."""
-        keeper = self._keepers[GATEWAY]
+        program_supervisor = self._supervised[GATEWAY]
         try:
             async with asyncio.timeout(_GATEWAY_S):
                 while not await self._watch.is_ready():
-                    if keeper.standing.phase in (Phase.AGAIN, Phase.FAILED):
-                        raise NotStarted(_why(keeper.standing))
+                    if program_supervisor.standing.phase in (Phase.AGAIN, Phase.FAILED):
+                        raise GatewayNotStarted(_why(program_supervisor.standing))
                     if await self._stops_within(_LOOK_S / 5):
                         return False
         except TimeoutError:
-            raise NotStarted(f"the gateway does not answer after {_GATEWAY_S:g} s") from None
-        keeper.joined(is_there=True)
+            raise GatewayNotStarted(f"the gateway does not answer after {_GATEWAY_S:g} s") from None
+        program_supervisor.joined(is_there=True)
         return not self._stopping.is_set()
 
     async def _stops_within(self, seconds: float) -> bool:
@@ -143,7 +148,7 @@ class Supervisor:
         """Keep the standings true, and the logs short."""
         while True:
             await self._look_once()
-            waits = any(_is_awaited(keeper) for keeper in self._keepers.values())
+            waits = any(_is_awaited(program_supervisor) for program_supervisor in self._supervised.values())
             if not waits and not self.settled.is_set():
                 self.settled.set()
                 self._changed()
@@ -156,27 +161,29 @@ class Supervisor:
                 await asyncio.to_thread(put_aside, Path(one.log))
 
     async def _look_once(self) -> None:
-        self._keepers[GATEWAY].joined(is_there=await self._watch.is_ready())
-        spaces = {keeper.program.space for keeper in self._keepers.values()} - {None}
+        self._supervised[GATEWAY].joined(is_there=await self._watch.is_ready())
+        spaces = {program_supervisor.program.space for program_supervisor in self._supervised.values()} - {
+            None
+        }
         present = {space: await self._watch.present(space) for space in spaces if space is not None}
-        for keeper in self._keepers.values():
-            space = keeper.program.space
+        for program_supervisor in self._supervised.values():
+            space = program_supervisor.program.space
             here = None if space is None else present[space]
             if here is not None:
-                keeper.joined(is_there=keeper.program.participant in here)
-            keeper.expect(_LATE_S)
+                program_supervisor.joined(is_there=program_supervisor.program.participant in here)
+            program_supervisor.expect(_LATE_S)
 
     def _note(self) -> None:
         self._looking.set()
         self._changed()
 
 
-def _is_awaited(keeper: Keeper) -> bool:
-    phase = keeper.standing.phase
-    return phase is Phase.WAITING or (phase is Phase.STARTING and not keeper.is_late)
+def _is_awaited(program_supervisor: ProcessSupervisor) -> bool:
+    phase = program_supervisor.standing.phase
+    return phase is Phase.WAITING or (phase is Phase.STARTING and not program_supervisor.is_late)
 
 
-def _why(gateway: Standing) -> str:
+def _why(gateway: ProgramStatus) -> str:
     if gateway.phase is Phase.FAILED:
         return f"the gateway cannot be started: {gateway.said}"
     return f"the gateway {gateway.said}"

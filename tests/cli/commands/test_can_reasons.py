@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mew.cli.commands.can import given_and_taken
-from mew.cli.commands.can_reasons import Verdict, explained, given_in, verdict_of
+from mew.cli.commands.can_reasons import CapabilityVerdict, explained, given_in, verdict_of
 from mew.cli.http import members
 from mew.client.client import Client
 from mew.protocol.capability import Capability
@@ -21,12 +21,12 @@ WHO: dict[str, list[Any]] = {
 }
 
 
-async def judged(me: Client, who: str, what: Any) -> Verdict:
+async def judged(me: Client, who: str, what: Any) -> CapabilityVerdict:
     everyone = await members(me, None)
     return verdict_of(who, Capability.parse(what), everyone, given_in(await given_and_taken(me), who))
 
 
-def lines(verdict: Verdict) -> list[str]:
+def lines(verdict: CapabilityVerdict) -> list[str]:
     return [line.plain for line in explained(verdict)]
 
 

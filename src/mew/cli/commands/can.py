@@ -16,7 +16,7 @@ from mew.protocol.errors import InvalidCapability, ProtocolError
 from mew.protocol.json import decode_json
 from mew.protocol.visible import named
 
-from .can_reasons import Verdict, explained, given_in, verdict_of
+from .can_reasons import CapabilityVerdict, explained, given_in, verdict_of
 
 __all__ = ["can", "given_and_taken"]
 
@@ -48,7 +48,7 @@ def can(
     """
     asked = _asked(what, to)
 
-    async def core(me: Client) -> Verdict:
+    async def core(me: Client) -> CapabilityVerdict:
         everyone = await members(me, session.login)
         if participant not in [one["id"] for one in everyone]:
             raise CommandError(

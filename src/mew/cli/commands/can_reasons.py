@@ -14,7 +14,7 @@ from mew.protocol.errors import InvalidCapability, ProtocolError
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import literal, named, visible
 
-__all__ = ["Verdict", "explained", "given_in", "verdict_of"]
+__all__ = ["CapabilityVerdict", "explained", "given_in", "verdict_of"]
 
 _BASELINE: Final = frozenset({"mcp/response", "capability/grant-ack"})
 _CHARS_MAX: Final = 400
@@ -39,7 +39,7 @@ class Reason(NamedTuple):
     gift_id: str | None = None
 
 
-class Verdict(NamedTuple):
+class CapabilityVerdict(NamedTuple):
     """`may`: all of it. `partly`: those that allow some of it; `instead`: whether it may at least propose it."""
 
     who: str
@@ -101,7 +101,7 @@ def given_in(past: Iterable[Envelope], who: str) -> list[Gift]:
 
 def verdict_of(
     who: str, asked: Capability, everyone: Sequence[Mapping[str, Any]], gifts: Sequence[Gift]
-) -> Verdict:
+) -> CapabilityVerdict:
     """The answer, from what everyone holds now."""
     one = next(member for member in everyone if member["id"] == who)
     held = _parsed(one.get("capabilities"))
@@ -110,7 +110,7 @@ def verdict_of(
         fits = [capability for capability in held if not capability.disjoint(asked)]  # together they do
     some = [] if fits else [capability for capability in held if not capability.disjoint(asked)]
     near = [] if fits or some else [one for one in held if _kind(one) == _kind(asked)]
-    return Verdict(
+    return CapabilityVerdict(
         who=who,
         asked=asked,
         because=tuple(_reason(capability, gifts) for capability in fits),
@@ -123,7 +123,7 @@ def verdict_of(
     )
 
 
-def explained(verdict: Verdict) -> Iterator[Text]:
+def explained(verdict: CapabilityVerdict) -> Iterator[Text]:
     """For people."""
     what = _written(verdict.asked)
     who = Text(named(verdict.who), colour_of(verdict.who))

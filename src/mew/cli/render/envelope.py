@@ -18,7 +18,7 @@ from mew.protocol.visible import cut, literal, named, visible
 
 from .ids import short
 
-__all__ = ["Line", "colour_of", "line_of", "prose"]
+__all__ = ["RenderedLine", "colour_of", "line_of", "prose"]
 
 # Of 256, those that can be told apart and read on dark and on light; red is for what fails.
 _COLOURS: Final = (33, 37, 30, 64, 71, 97, 105, 108, 130, 133, 136, 139, 166, 173, 68, 179)
@@ -35,14 +35,14 @@ _Content: TypeAlias = dict[str, Any]
 _Part: TypeAlias = str | Text | tuple[str, str]
 
 
-class Line(NamedTuple):
+class RenderedLine(NamedTuple):
     """`who` is not always who signed it: that somebody came is said by the gateway, and is about them."""
 
     who: str
     what: Text
 
 
-def line_of(envelope: Envelope) -> Line:
+def line_of(envelope: Envelope) -> RenderedLine:
     """One envelope in a line, or in a few where somebody wrote several; any envelope, be its payload what it may."""
     try:
         content = envelope.content
@@ -50,7 +50,7 @@ def line_of(envelope: Envelope) -> Line:
         says = _KINDS.get(envelope.kind, _any)(envelope, content)
     except ProtocolError as error:
         who, says = envelope.sender, Text.assemble(named(envelope.kind), f": {visible(str(error))}")
-    return Line("gateway" if who == GATEWAY else who, says)
+    return RenderedLine("gateway" if who == GATEWAY else who, says)
 
 
 def colour_of(who: str) -> str:

@@ -14,7 +14,7 @@ from mew.protocol.visible import cut, named
 
 from .envelope import colour_of, line_of
 
-__all__ = ["JsonLines", "Output", "Screen"]
+__all__ = ["EnvelopeOutput", "JsonLines", "Screen"]
 
 _WHO_CHARS: Final = 12
 _INDENT: Final = len("12:30:00  ") + _WHO_CHARS + 2
@@ -22,7 +22,7 @@ _WHAT_CHARS_MIN: Final = 20
 _UNSEEN: Final = re.compile("[^ -~]")
 
 
-class Output(Protocol):
+class EnvelopeOutput(Protocol):
     """Where a space is shown."""
 
     def show(self, seq: int, at: datetime, envelope: Envelope, raw: bytes) -> None: ...

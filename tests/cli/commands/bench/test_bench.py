@@ -15,7 +15,7 @@ from tests.e2e.process import run_gateway, secret
 from tests.load.gateway import credentials, roster, serving
 from typer.testing import CliRunner, Result
 
-from mew.cli.commands.bench.plan import Asked, plan
+from mew.cli.commands.bench.plan import WorkloadName, plan
 from mew.cli.commands.bench.report import as_json, show
 from mew.cli.main import app
 from mew.load.connections import GatewayAddress
@@ -177,13 +177,16 @@ def host(*held: str) -> Inviter:
 
 
 async def test_one_token_that_may_do_everything_but_invite_is_all_of_them_itself() -> None:
-    planned = {one.name: one for one in plan(host("chat", "mcp/*"), list(Asked), 100)}
+    planned = {one.name: one for one in plan(host("chat", "mcp/*"), list(WorkloadName), 100)}
     assert [name for name, one in planned.items() if one.made is None] == ["streams", "checks"]
     assert not any(one.guests for one in planned.values())
 
 
 async def test_workloads_that_send_little_go_before_those_that_meet_the_limits() -> None:
-    order = [one.name for one in plan(host("*"), [Asked.INJECTION, Asked.FAN_OUT, Asked.JOINS], 3)]
+    order = [
+        one.name
+        for one in plan(host("*"), [WorkloadName.INJECTION, WorkloadName.FAN_OUT, WorkloadName.JOINS], 3)
+    ]
     assert order == ["joins", "fan-out", "injection"]
 
 

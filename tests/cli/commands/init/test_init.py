@@ -12,7 +12,7 @@ from mew.cli.commands.init.templates import TEMPLATES, rendered, space_id
 from mew.cli.main import app
 from mew.gateway.config.loader import load_config
 from mew.supervise.env_file import read_env
-from mew.supervise.preparing import prepare
+from mew.supervise.prepare import prepare
 
 
 def init(*arguments: str | Path) -> tuple[int, str]:

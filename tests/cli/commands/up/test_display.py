@@ -8,7 +8,7 @@ from rich.console import Console
 
 from mew.cli.commands.up.display import how_to_go_on
 from mew.cli.commands.up.program_table import programs_table
-from mew.supervise.program import Phase, Standing
+from mew.supervise.program import Phase, ProgramStatus
 
 ENDS = (
     "mew gateway at http://127.0.0.1:1",
@@ -19,17 +19,17 @@ ENDS = (
 )
 
 
-def standings() -> list[Standing]:
+def standings() -> list[ProgramStatus]:
     """As they are now: what is shown says for how long."""
     now_s = time.time()
     return [
-        Standing("gateway", "mew gateway at http://127.0.0.1:1", Phase.RUNNING, since=now_s - 65),
-        Standing("files", "mew bridge to npx -y a-server /data", Phase.RUNNING, since=now_s),
-        Standing(
+        ProgramStatus("gateway", "mew gateway at http://127.0.0.1:1", Phase.RUNNING, since=now_s - 65),
+        ProgramStatus("files", "mew bridge to npx -y a-server /data", Phase.RUNNING, since=now_s),
+        ProgramStatus(
             "bot", "bot", Phase.AGAIN, since=now_s, restarts=3, said="ended with exit code 3: \x1b[2Jno paper"
         ),
-        Standing("cat", "cat", Phase.STARTING, since=now_s, restarts=1, ended="was killed by SIGKILL"),
-        Standing("later", "later", Phase.WAITING, said="for cat"),
+        ProgramStatus("cat", "cat", Phase.STARTING, since=now_s, restarts=1, ended="was killed by SIGKILL"),
+        ProgramStatus("later", "later", Phase.WAITING, said="for cat"),
     ]
 
 

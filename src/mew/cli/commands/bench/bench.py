@@ -22,7 +22,7 @@ from mew.load.measurement import LoadResult, MeasurementPlan, allow_many_connect
 from mew.load.workloads import run
 from mew.protocol.visible import named, visible
 
-from .plan import DEFAULT, Asked, Planned, plan
+from .plan import DEFAULT, Planned, WorkloadName, plan
 from .report import as_json, show
 
 __all__ = ["bench"]
@@ -51,7 +51,7 @@ class _Found:
 class _Wanted:
     """What was typed."""
 
-    workloads: Sequence[Asked]
+    workloads: Sequence[WorkloadName]
     receivers: int
     plan: MeasurementPlan
     is_agreed: bool
@@ -65,7 +65,7 @@ def bench(
         typer.Argument(help="GatewayAddress the gateway is, like ws://127.0.0.1:8080.", show_default=False),
     ] = None,
     workload: Annotated[
-        list[Asked] | None,
+        list[WorkloadName] | None,
         typer.Option("--workload", "-w", help="Only this; may be given several times.", show_default=False),
     ] = None,
     seconds: Annotated[
@@ -171,7 +171,7 @@ async def _one(host: Inviter, planned: Planned, plan: MeasurementPlan, found: _F
     if planned.made is None:
         found.missing.append((planned.name, f"{_LEFT_OUT}: {planned.why_not}"))
         return
-    rounds = plan.rounds * (len(planned.guests) if planned.name is Asked.CHECKS else 1)
+    rounds = plan.rounds * (len(planned.guests) if planned.name is WorkloadName.CHECKS else 1)
     with steps(planned.name, rounds) as one_more:
         try:
             guests = [await host.invite(held) for held in planned.guests]

@@ -12,7 +12,7 @@ from mew.load.invitations import Inviter
 from mew.load.workloads import AddressedLoad, CapabilityLoad, FanOutLoad, Workload, capabilities
 from mew.protocol.kinds import Kind
 
-__all__ = ["DEFAULT", "Asked", "Planned", "plan"]
+__all__ = ["DEFAULT", "Planned", "WorkloadName", "plan"]
 
 _PATTERNS: Final = (1, 10, 100)
 _CONNECTIONS_EACH: Final = 24
@@ -20,7 +20,7 @@ _CONNECTIONS_EACH: Final = 24
 _CANNOT_INVITE: Final = "it needs others, and you may not invite and remove them (space/invite, space/kick)"
 
 
-class Asked(StrEnum):
+class WorkloadName(StrEnum):
     """The workloads that one can ask for, in the order in which they run: those that send little go first."""
 
     JOINS = "joins"
@@ -34,38 +34,44 @@ class Asked(StrEnum):
     INJECTION = "injection"
 
 
-DEFAULT: Final = tuple(one for one in Asked if one is not Asked.IDLE)
+DEFAULT: Final = tuple(one for one in WorkloadName if one is not WorkloadName.IDLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """One workload: what those hold whom it invites, and what is done with their seats; or why it is not done."""
 
-    name: Asked
+    name: WorkloadName
     guests: Sequence[Sequence[Any]] = ()
     made: Callable[[Sequence[Credentials]], Workload] | None = None
     why_not: str = ""
 
 
-def plan(host: Inviter, asked: Sequence[Asked], receivers: int) -> list[Planned]:
+def plan(host: Inviter, asked: Sequence[WorkloadName], receivers: int) -> list[Planned]:
     """Each of these, in order."""
-    return [_PLANS[name](host, receivers) for name in Asked if name in asked]
+    return [_PLANS[name](host, receivers) for name in WorkloadName if name in asked]
 
 
 def _joins(host: Inviter, _receivers: int) -> Planned:
     if host.may_invite():
-        return Planned(Asked.JOINS, [[]], lambda guests: JoinLoad(address=host.address, newcomer=guests[0]))
-    return Planned(Asked.JOINS, made=lambda _: JoinLoad(address=host.address, newcomer=host.credentials))
+        return Planned(
+            WorkloadName.JOINS, [[]], lambda guests: JoinLoad(address=host.address, newcomer=guests[0])
+        )
+    return Planned(
+        WorkloadName.JOINS, made=lambda _: JoinLoad(address=host.address, newcomer=host.credentials)
+    )
 
 
 def _storm(host: Inviter, _receivers: int) -> Planned:
-    return Planned(Asked.STORM, made=lambda _: StormLoad(address=host.address, seats=(host.credentials,)))
+    return Planned(
+        WorkloadName.STORM, made=lambda _: StormLoad(address=host.address, seats=(host.credentials,))
+    )
 
 
 def _idle(host: Inviter, receivers: int) -> Planned:
     guests = _crowd(host, receivers)
     return Planned(
-        Asked.IDLE,
+        WorkloadName.IDLE,
         guests,
         lambda those: IdleLoad(address=host.address, seats=_spread(host, those, receivers)),
     )
@@ -73,11 +79,11 @@ def _idle(host: Inviter, receivers: int) -> Planned:
 
 def _streams(host: Inviter, _receivers: int) -> Planned:
     if not host.may(Kind.STREAM_REQUEST, Kind.STREAM_CLOSE):
-        return Planned(Asked.STREAMS, why_not="you may open no stream (stream/request, stream/close)")
+        return Planned(WorkloadName.STREAMS, why_not="you may open no stream (stream/request, stream/close)")
     if not host.may_invite():
-        return Planned(Asked.STREAMS, why_not=_CANNOT_INVITE)
+        return Planned(WorkloadName.STREAMS, why_not=_CANNOT_INVITE)
     return Planned(
-        Asked.STREAMS,
+        WorkloadName.STREAMS,
         [[]],
         lambda guests: StreamLoad(address=host.address, writer=host.credentials, readers=tuple(guests)),
     )
@@ -85,10 +91,10 @@ def _streams(host: Inviter, _receivers: int) -> Planned:
 
 def _fan_out(host: Inviter, receivers: int) -> Planned:
     if not host.may(Kind.CHAT):
-        return Planned(Asked.FAN_OUT, why_not="you may not chat")
+        return Planned(WorkloadName.FAN_OUT, why_not="you may not chat")
     guests = _crowd(host, receivers)
     return Planned(
-        Asked.FAN_OUT,
+        WorkloadName.FAN_OUT,
         guests,
         lambda those: FanOutLoad(
             address=host.address, sender=host.credentials, receivers=_spread(host, those, receivers - 1)
@@ -98,10 +104,10 @@ def _fan_out(host: Inviter, receivers: int) -> Planned:
 
 def _addressed(host: Inviter, _receivers: int) -> Planned:
     if not host.may(Kind.CHAT):
-        return Planned(Asked.ADDRESSED, why_not="you may not chat")
+        return Planned(WorkloadName.ADDRESSED, why_not="you may not chat")
     guests: list[list[Any]] = [[]] if host.may_invite() else []
     return Planned(
-        Asked.ADDRESSED,
+        WorkloadName.ADDRESSED,
         guests,
         lambda those: AddressedLoad(
             address=host.address,
@@ -115,7 +121,7 @@ def _proposals(host: Inviter, _receivers: int) -> Planned:
     parts = (Kind.MCP_PROPOSAL, Kind.MCP_REQUEST, Kind.MCP_RESPONSE)
     if host.may_invite(*parts):
         return Planned(
-            Asked.PROPOSALS,
+            WorkloadName.PROPOSALS,
             [[part] for part in parts],
             lambda guests: ProposalLoad(
                 address=host.address, proposer=guests[0], approver=guests[1], executor=guests[2]
@@ -123,7 +129,7 @@ def _proposals(host: Inviter, _receivers: int) -> Planned:
         )
     if host.may(*parts):
         return Planned(
-            Asked.PROPOSALS,
+            WorkloadName.PROPOSALS,
             made=lambda _: ProposalLoad(
                 address=host.address,
                 proposer=host.credentials,
@@ -131,16 +137,18 @@ def _proposals(host: Inviter, _receivers: int) -> Planned:
                 executor=host.credentials,
             ),
         )
-    return Planned(Asked.PROPOSALS, why_not=f"you may not do all of {', '.join(parts)}, nor invite who may")
+    return Planned(
+        WorkloadName.PROPOSALS, why_not=f"you may not do all of {', '.join(parts)}, nor invite who may"
+    )
 
 
 def _checks(host: Inviter, _receivers: int) -> Planned:
     if not host.may_invite(Kind.GRANT, *capabilities(max(_PATTERNS))):
         return Planned(
-            Asked.CHECKS, why_not=f"{_CANNOT_INVITE} with mcp/request; capability/grant is needed, too"
+            WorkloadName.CHECKS, why_not=f"{_CANNOT_INVITE} with mcp/request; capability/grant is needed, too"
         )
     return Planned(
-        Asked.CHECKS,
+        WorkloadName.CHECKS,
         [capabilities(patterns) for patterns in _PATTERNS],
         lambda guests: CapabilityLoad(
             address=host.address, callers=dict(zip(_PATTERNS, guests, strict=True)), asked=host.credentials
@@ -150,23 +158,23 @@ def _checks(host: Inviter, _receivers: int) -> Planned:
 
 def _injection(host: Inviter, _receivers: int) -> Planned:
     if not host.may(Kind.CHAT):
-        return Planned(Asked.INJECTION, why_not="you may not chat")
+        return Planned(WorkloadName.INJECTION, why_not="you may not chat")
     return Planned(
-        Asked.INJECTION,
+        WorkloadName.INJECTION,
         made=lambda _: InjectionLoad(address=host.address, sender=host.credentials, witness=host.credentials),
     )
 
 
-_PLANS: Final[Mapping[Asked, Callable[[Inviter, int], Planned]]] = {
-    Asked.JOINS: _joins,
-    Asked.STORM: _storm,
-    Asked.IDLE: _idle,
-    Asked.STREAMS: _streams,
-    Asked.FAN_OUT: _fan_out,
-    Asked.ADDRESSED: _addressed,
-    Asked.PROPOSALS: _proposals,
-    Asked.CHECKS: _checks,
-    Asked.INJECTION: _injection,
+_PLANS: Final[Mapping[WorkloadName, Callable[[Inviter, int], Planned]]] = {
+    WorkloadName.JOINS: _joins,
+    WorkloadName.STORM: _storm,
+    WorkloadName.IDLE: _idle,
+    WorkloadName.STREAMS: _streams,
+    WorkloadName.FAN_OUT: _fan_out,
+    WorkloadName.ADDRESSED: _addressed,
+    WorkloadName.PROPOSALS: _proposals,
+    WorkloadName.CHECKS: _checks,
+    WorkloadName.INJECTION: _injection,
 }
 
 

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Final
 
 from mew.audit.playback.timeline import PlaybackRange, PlaybackSpeed, duration_in_words, recorded_envelopes
-from mew.cli.render.timeline import Output
+from mew.cli.render.timeline import EnvelopeOutput
 from mew.journal.record import Record
 from mew.space import Entry
 
@@ -35,7 +35,7 @@ class Player:
     def __init__(
         self,
         part: PlaybackRange,
-        output: Output,
+        output: EnvelopeOutput,
         keys: Keys,
         pace: PlaybackSpeed,
         perform: Callable[[Entry], None] | None = None,

@@ -23,7 +23,7 @@ from mew.audit.playback.timeline import (
 )
 from mew.cli.errors import CommandError
 from mew.cli.locate.journal import ConfigOption, JournalOption, find_journal
-from mew.cli.render.timeline import JsonLines, Output, Screen
+from mew.cli.render.timeline import EnvelopeOutput, JsonLines, Screen
 from mew.cli.render.times import read_time
 from mew.gateway.config.value import ConfigError
 from mew.gateway.room.playback import OBSERVER, Playback
@@ -103,7 +103,7 @@ def replay(
     )
     at_once = not serve and not (sys.stdout and sys.stdout.isatty())
     pace = _pace(speed or ("max" if at_once else "1x"), idle_max)
-    output: Output = JsonLines() if json else Screen(Console(highlight=False))
+    output: EnvelopeOutput = JsonLines() if json else Screen(Console(highlight=False))
     with _recording(what, config, journal, part) as recording:
         if serve:
             _run(_serve(recording, part, output, pace, port))
@@ -111,7 +111,7 @@ def replay(
             _play(recording, part, output, pace)
 
 
-def _play(recording: Recording, part: PlaybackRange, output: Output, pace: PlaybackSpeed) -> None:
+def _play(recording: Recording, part: PlaybackRange, output: EnvelopeOutput, pace: PlaybackSpeed) -> None:
     played = PlaybackCursor(recording.records, part)
     for _ in played.past():
         pass
@@ -127,7 +127,7 @@ def _play(recording: Recording, part: PlaybackRange, output: Output, pace: Playb
 
 
 async def _serve(
-    recording: Recording, part: PlaybackRange, output: Output, pace: PlaybackSpeed, port: int
+    recording: Recording, part: PlaybackRange, output: EnvelopeOutput, pace: PlaybackSpeed, port: int
 ) -> None:
     state = recording.state
     if state is None:
@@ -187,7 +187,7 @@ def _opened(path: Path) -> BinaryIO:
         raise CommandError(f"{path}: {error.strerror}") from error
 
 
-def _explain(keys: Keyboard, output: Output) -> None:
+def _explain(keys: Keyboard, output: EnvelopeOutput) -> None:
     if keys.is_there:
         output.remark("space pauses, + and - change the speed, q ends it")
 

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.live import Live
 
 from mew.protocol.visible import visible
-from mew.supervise.program import Phase, Standing
+from mew.supervise.program import Phase, ProgramStatus
 
 from .program_table import programs_table
 
 if TYPE_CHECKING:
-    from mew.supervise.supervisor import Supervisor
+    from mew.supervise.supervisor import SpaceSupervisor
 
 __all__ = ["Showing", "how_to_go_on"]
 
@@ -22,7 +22,7 @@ _SAID_CHARS: Final = 500
 _MISSING: Final = (Phase.STARTING, Phase.AGAIN, Phase.FAILED)
 
 
-def how_to_go_on(url: str, standings: Iterable[Standing], *, stop: str) -> str:
+def how_to_go_on(url: str, standings: Iterable[ProgramStatus], *, stop: str) -> str:
     """What is said once all is up, or is not waited for any longer."""
     missing = ", ".join(visible(one.name) for one in standings if one.phase in _MISSING)
     return (
@@ -38,11 +38,11 @@ class Showing:
         self.url = url
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._live: Live | None = None
-        self._supervisor: Supervisor | None = None
+        self._supervisor: SpaceSupervisor | None = None
         self._said: dict[str, str] = {}
         self._told = False
 
-    def of(self, supervisor: "Supervisor") -> AbstractContextManager[object]:
+    def of(self, supervisor: "SpaceSupervisor") -> AbstractContextManager[object]:
         """Inside it, `changed` shows how its programs are doing."""
         self._supervisor = supervisor
         if not self._console.is_terminal:

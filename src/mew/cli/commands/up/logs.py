@@ -13,7 +13,7 @@ from mew.cli.locate.login import SpaceFileOption
 from mew.cli.locate.space_file import state_paths
 from mew.protocol.visible import visible
 from mew.supervise.logs import last_lines, size_of
-from mew.supervise.preparing import logs_folder
+from mew.supervise.prepare import logs_folder
 
 __all__ = ["logs"]
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mew.cli.render.table import lasting
 from mew.protocol.visible import visible
-from mew.supervise.program import Phase, Standing
+from mew.supervise.program import Phase, ProgramStatus
 
 __all__ = ["programs_table"]
 
@@ -26,7 +26,7 @@ _WHAT_CHARS: Final = 60
 _SAID_CHARS: Final = 240
 
 
-def programs_table(standings: Iterable[Standing]) -> Table:
+def programs_table(standings: Iterable[ProgramStatus]) -> Table:
     """A line for each."""
     table = Table(
         Column("name", overflow="fold"),
@@ -50,7 +50,7 @@ def programs_table(standings: Iterable[Standing]) -> Table:
     return table
 
 
-def _what(one: Standing) -> Text:
+def _what(one: ProgramStatus) -> Text:
     said = one.said or (one.ended if one.phase is Phase.STARTING else "")
     if said:
         return Text(visible(said, _SAID_CHARS), style="red" if one.phase is Phase.FAILED else "yellow")

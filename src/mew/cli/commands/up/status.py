@@ -16,9 +16,9 @@ from mew.cli.locate.space_file import StatePaths, state_paths
 from mew.cli.render.table import console, put
 from mew.cli.render.text import say_json
 from mew.supervise.claim import Claimed, claim, is_claimed, until_free
+from mew.supervise.cleanup import end_leftovers
 from mew.supervise.control import Ask, ask
-from mew.supervise.leftovers import end_leftovers
-from mew.supervise.program import Phase, Standing
+from mew.supervise.program import Phase, ProgramStatus
 
 from .program_table import programs_table
 
@@ -36,9 +36,9 @@ def status_of(config: StatePaths) -> dict[str, Any] | None:
     return _ask(config, {"ask": "status"})
 
 
-def standings_of(found: dict[str, Any]) -> list[Standing]:
+def standings_of(found: dict[str, Any]) -> list[ProgramStatus]:
     """The programs in what `status_of` returned."""
-    return msgspec.convert(found["programs"], list[Standing])
+    return msgspec.convert(found["programs"], list[ProgramStatus])
 
 
 def status(config: SpaceFileOption = None, *, as_json: Json = False) -> None:
@@ -103,7 +103,7 @@ def down(config: SpaceFileOption = None) -> None:
         return
     deadline_s = time.monotonic() + _DOWN_S
     while not until_free(read.state_dir, _STEP_S):
-        if not is_asked:  # it had only just begun; or its warden ends what it left
+        if not is_asked:  # it had only just begun; or its reaper ends what it left
             is_asked = _ask(read, {"ask": "down"}) is not None
         if time.monotonic() > deadline_s:
             raise CommandError(f"not everything has ended after {_DOWN_S:g} s; 'mew status' shows what runs")

@@ -16,14 +16,14 @@ from mew.cli.locate.space_file import StatePaths, require_space_file
 if TYPE_CHECKING:
     from mew.cli.locate.space_file import SpaceFile
     from mew.gateway.config.settings import Config
-    from mew.supervise.preparing import Prepared
-    from mew.supervise.supervisor import Supervisor
+    from mew.supervise.prepare import Prepared
+    from mew.supervise.supervisor import SpaceSupervisor
 
     from .display import Showing
 
 __all__ = ["up"]
 
-_FREE_S: Final = 15.0  # more than a warden takes
+_FREE_S: Final = 15.0  # more than a reaper takes
 _STEP_S: Final = 0.2
 
 
@@ -54,9 +54,9 @@ def up(
     # Here, so that other commands start without them.
     from mew.gateway.config.value import ConfigError
     from mew.supervise.claim import Claimed, claim
-    from mew.supervise.leftovers import end_leftovers
-    from mew.supervise.preparing import logs_folder, prepare
-    from mew.supervise.supervisor import NotStarted
+    from mew.supervise.cleanup import end_leftovers
+    from mew.supervise.prepare import logs_folder, prepare
+    from mew.supervise.supervisor import GatewayNotStarted
 
     from .detach import detach as start_detached
 
@@ -80,12 +80,12 @@ def up(
         raise CommandError(
             f"another 'mew up' has just begun for {read.file}; 'mew status' shows it"
         ) from None
-    except (ConfigError, NotStarted, PermissionError) as error:
+    except (ConfigError, GatewayNotStarted, PermissionError) as error:
         raise CommandError(str(error)) from error
 
 
 def _wait_until_free(config: "Config") -> None:
-    """The warden of one that was killed may still be at work."""
+    """The reaper of one that was killed may still be at work."""
     from mew.supervise.claim import until_free
 
     from .status import status_of
@@ -98,13 +98,13 @@ def _wait_until_free(config: "Config") -> None:
 
 async def _run(folder: "SpaceFile", prepared: "Prepared", held: int, *, is_first: bool) -> None:
     from mew.supervise.control import listening
-    from mew.supervise.supervisor import Supervisor
+    from mew.supervise.supervisor import SpaceSupervisor
 
     from .display import Showing
 
     showing = Showing(prepared.url)
     async with prepared.watch as watch:
-        supervisor = Supervisor(prepared.plan, prepared.environ, watch, showing.changed, held=held)
+        supervisor = SpaceSupervisor(prepared.plan, prepared.environ, watch, showing.changed, held=held)
         async with listening(folder.config.state_dir, _answers(supervisor, prepared.url)):
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
@@ -113,15 +113,15 @@ async def _run(folder: "SpaceFile", prepared: "Prepared", held: int, *, is_first
                 await _run_and_tell(supervisor, _tell_link(folder, supervisor, showing) if is_first else None)
 
 
-async def _run_and_tell(supervisor: "Supervisor", telling: Coroutine[Any, Any, None] | None) -> None:
-    from mew.supervise.supervisor import NotStarted
+async def _run_and_tell(supervisor: "SpaceSupervisor", telling: Coroutine[Any, Any, None] | None) -> None:
+    from mew.supervise.supervisor import GatewayNotStarted
 
-    failed: NotStarted | None = None
+    failed: GatewayNotStarted | None = None
     async with asyncio.TaskGroup() as tasks:
         task = None if telling is None else tasks.create_task(telling)
         try:
             await supervisor.run()
-        except NotStarted as error:
+        except GatewayNotStarted as error:
             failed = error
         finally:
             if task is not None:
@@ -130,7 +130,7 @@ async def _run_and_tell(supervisor: "Supervisor", telling: Coroutine[Any, Any, N
         raise failed
 
 
-async def _tell_link(folder: "SpaceFile", supervisor: "Supervisor", showing: "Showing") -> None:
+async def _tell_link(folder: "SpaceFile", supervisor: "SpaceSupervisor", showing: "Showing") -> None:
     """For who looks on: a link is not for a file."""
     from .first_link import first_link
 
@@ -139,7 +139,7 @@ async def _tell_link(folder: "SpaceFile", supervisor: "Supervisor", showing: "Sh
         showing.say(said)
 
 
-def _answers(supervisor: "Supervisor", url: str) -> Callable[[dict[str, Any]], Any]:
+def _answers(supervisor: "SpaceSupervisor", url: str) -> Callable[[dict[str, Any]], Any]:
     """What `mew status`, `mew restart` and `mew down` are answered."""
 
     async def answer(question: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from .guarding import Guard
+from .cleanup import ChildCleanup
 from .logs import last_line, size_of
 from .process import CannotStart, Process, ended
-from .program import Phase, Program, Restart, Standing
+from .program import Phase, Program, ProgramStatus, Restart
 
-__all__ = ["Keeper"]
+__all__ = ["ProcessSupervisor"]
 
 _FIRST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
@@ -19,21 +19,21 @@ _STEADY_S: Final = 10.0  # who lived so long is waited for no longer than the fi
 _GRACE_S: Final = 8.0  # more than a gateway takes to see everyone out
 
 
-class Keeper:
+class ProcessSupervisor:
     """One program. `changed` is called whenever its standing is another."""
 
     def __init__(
         self,
         program: Program,
         environ: Mapping[str, str],
-        guard: Guard,
+        guard: ChildCleanup,
         changed: Callable[[], None],
         *,
         first_s: float = _FIRST_S,
         steady_s: float = _STEADY_S,
     ) -> None:
         self.program = program
-        self.standing = Standing(program.name, program.what, log=str(program.log))
+        self.standing = ProgramStatus(program.name, program.what, log=str(program.log))
         self.up = asyncio.Event()
         """Set once it has joined, or is not going to; what depends on it waits for this."""
         self.is_late = False

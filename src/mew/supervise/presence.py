@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import aiohttp
 
-__all__ = ["Watch"]
+__all__ = ["PresenceProbe"]
 
 _ANSWER_S: Final = 2.0
 _NOT_THIS_ONE: Final = (401, 403)  # somebody who was kicked, for instance
 
 
-class Watch:
+class PresenceProbe:
     """Of one gateway, on this machine; `tokens` has those of a space, one of which will do. An async context."""
 
     def __init__(
@@ -25,7 +25,7 @@ class Watch:
         self._certificate = certificate
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> "Watch":
+    async def __aenter__(self) -> "PresenceProbe":
         # Never by a proxy: it is on this machine.
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=_ANSWER_S),

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from mew.supervise.watch import Watch
+from mew.supervise.presence import PresenceProbe
 
 MEMBERS = {"participants": [{"id": "bot", "connected": True}, {"id": "ann", "connected": False}]}
 
 
 @asynccontextmanager
-async def watching(*tokens: str) -> AsyncIterator[Watch]:
+async def watching(*tokens: str) -> AsyncIterator[PresenceProbe]:
     """A gateway that takes one token."""
 
     async def participants(request: web.Request) -> web.Response:
@@ -25,7 +25,10 @@ async def watching(*tokens: str) -> AsyncIterator[Watch]:
 
     app = web.Application()
     app.add_routes([web.get("/spaces/demo/participants", participants), web.get("/ready", ready)])
-    async with TestServer(app) as server, Watch(str(server.make_url("")).rstrip("/"), {"demo": tokens}) as it:
+    async with (
+        TestServer(app) as server,
+        PresenceProbe(str(server.make_url("")).rstrip("/"), {"demo": tokens}) as it,
+    ):
         yield it
 
 
@@ -41,6 +44,6 @@ async def test_nothing_is_known_where_no_token_is_taken() -> None:
 
 
 async def test_a_gateway_that_is_not_there_is_not_ready() -> None:
-    async with Watch("http://127.0.0.1:1", {"demo": ("good",)}) as watch:
+    async with PresenceProbe("http://127.0.0.1:1", {"demo": ("good",)}) as watch:
         assert not await watch.is_ready()
         assert await watch.present("demo") is None

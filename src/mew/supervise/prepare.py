@@ -15,10 +15,10 @@ from mew.gateway.config.loader import Config, ConfigError
 from mew.gateway.config.settings import ParticipantConfig
 
 from .env_file import read_env
-from .launch import Plan, plan
-from .participant import Circumstances, Token
+from .launch import LaunchPlan, plan
+from .participant import LaunchContext, Token
+from .presence import PresenceProbe
 from .program import MARK
-from .watch import Watch
 
 __all__ = ["Prepared", "logs_folder", "prepare"]
 
@@ -30,8 +30,8 @@ _OURS: Final = ("MEW_GATEWAY", "MEW_SPACE", "MEW_AS", "MEW_TOKEN", "MEW_TOKEN_FI
 class Prepared:
     """`url` is where participants find the gateway; `environ` is what all programs are given beside their own."""
 
-    plan: Plan
-    watch: Watch
+    plan: LaunchPlan
+    watch: PresenceProbe
     url: str
     environ: Mapping[str, str] = field(repr=False)
 
@@ -56,7 +56,7 @@ def prepare(
     by_name = config.tls is not None and config.server.public_url is not None  # a certificate is for a name
     url = (config.server.public_url or here) if by_name else here
     secrets = _everyones(config, environ)
-    given = Circumstances(
+    given = LaunchContext(
         python=sys.executable,
         url=url,
         port=chosen,
@@ -70,7 +70,7 @@ def prepare(
     }
     return Prepared(
         plan(config, given, tokens, ephemeral=ephemeral),
-        Watch(here, watching, None if config.tls is None else config.tls.cert),
+        PresenceProbe(here, watching, None if config.tls is None else config.tls.cert),
         url,
         {name: value for name, value in environ.items() if name not in _OURS and name not in secrets}
         | {MARK: str(config.state_dir)},

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.processes import until_gone
 
-from mew.supervise import keeper as keeping
-from mew.supervise.guarding import Guard
-from mew.supervise.keeper import Keeper
+from mew.supervise import process_supervisor as keeping
+from mew.supervise.cleanup import ChildCleanup
+from mew.supervise.process_supervisor import ProcessSupervisor
 from mew.supervise.program import Phase, Program, Restart
 
 SOON_S = 10.0
@@ -23,7 +23,7 @@ class Kept:
     def __init__(self, program: Program) -> None:
         self._changed = asyncio.Event()
         self.phases: list[Phase] = []
-        self.keeper = Keeper(program, os.environ, Guard(), self._note, first_s=0.01)
+        self.keeper = ProcessSupervisor(program, os.environ, ChildCleanup(), self._note, first_s=0.01)
 
     def _note(self) -> None:
         self.phases.append(self.keeper.standing.phase)
