@@ -37,16 +37,18 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """Start a gateway with this `space.yaml`; on the same port, where one ran before."""
+    """Start a gateway with this `space.yaml`; on the same port as the first one, unless another is asked for."""
     async with AsyncExitStack() as stack:
         ports: list[int] = []
 
-        async def start(text: str = SPACE_YAML) -> Served:
+        async def start(text: str = SPACE_YAML, *, on_another_port: bool = False) -> Served:
             file = tmp_path / "space.yaml"
             file.write_text(text)
             session = await stack.enter_async_context(aiohttp.ClientSession())
             running = await stack.enter_async_context(AsyncExitStack())
-            gateway = Gateway(load_config(file, {}), {}, port=ports[0] if ports else None)
+            gateway = Gateway(
+                load_config(file, {}), {}, port=None if on_another_port or not ports else ports[0]
+            )
             await running.enter_async_context(gateway)
             ports.append(int(gateway.url.rpartition(":")[2]))
             return Served(gateway, session, running.aclose)

@@ -207,9 +207,12 @@ async def test_what_is_no_longer_in_memory_is_brought_from_the_journal_each_once
     await before.stop()
     await visit.page.wait_for_selector("[data-state=waiting]")
     await visit.page.clock.pause_at(datetime.now(UTC) + timedelta(minutes=1))
-    after = await serve(short)
+    # Over the same journal on a port that the page does not know: it cannot reconnect before all were sent.
+    unknown = await serve(short, on_another_port=True)
     for number in range(12):
-        await after.bot.say(payload={"text": f"missed-{number:02}"})
+        await unknown.bot.say(payload={"text": f"missed-{number:02}"})
+    await unknown.stop()
+    await serve(short)
     await visit.page.clock.resume()
     await expect(visit.page.locator("body")).to_contain_text("missed-11", timeout=20_000)
     await visit.page.wait_for_selector(LIVE)
