@@ -76,6 +76,7 @@ async def test_a_newcomer_finds_dont_ask_again_and_the_rule_and_revokes_it(guide
     await page.locator(".view-autopilot").click()
     await expect(rule(guided)).to_contain_text("with exactly")
     await expect(rule(guided)).to_contain_text("accepted by ann")
+    await expect(rule(guided)).to_contain_text("Used once")
     await rule(guided).get_by_role("button", name="Revoke").click()
     await expect(rule(guided).locator(".chip")).to_have_text("revoked")
     await guided.propose(path="docs/plan.md")

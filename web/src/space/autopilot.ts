@@ -178,6 +178,11 @@ export class Autopilot {
       ladder: listIn(payload.ladder).slice(0, LADDER_MAX).map(objectIn).map(rungIn),
     };
     keep(this.#decisions, proposal, decision, DECISIONS_MAX);
+    const rule = this.#rules.get(decision.rule ?? "");
+    if (verdict === "fulfil" && rule !== undefined && at > rule.at) {
+      rule.uses += 1; // a rule is told of when its state changes, not at each use
+      rule.lastUsed = Math.max(rule.lastUsed ?? 0, at);
+    }
     return proposal;
   }
 
