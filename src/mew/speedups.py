@@ -1,4 +1,4 @@
-"""Functions that are compiled if they could be: each has a twin in Python, and `MEW_PURE=1` runs those alone."""
+"""Load functions compiled from C; each has a Python twin, used without a compiler or with `MEW_PURE=1`."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What SQLite and the system say, as what it means for a journal."""
+"""Translate errors of SQLite and the operating system into journal errors."""
 
 import errno
 import shutil

@@ -1,4 +1,4 @@
-"""Journals of this process alone, for spaces that live no longer than it does (§2.2)."""
+"""In-memory journals, for spaces that end with the process (§2.2)."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,7 +19,7 @@ __all__ = ["MemoryJournal", "MemoryStorage"]
 
 
 class MemoryJournal:
-    """Numbers the entries, and keeps none."""
+    """Assign sequence numbers; store nothing."""
 
     policy = RetentionPolicy()
     stats = RetentionStats()

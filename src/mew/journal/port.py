@@ -1,4 +1,4 @@
-"""The port: what a room needs of a journal, and what the gateway needs of the storage behind all journals."""
+"""The interfaces of a journal (one space) and of the storage behind all journals."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

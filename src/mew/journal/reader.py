@@ -1,4 +1,4 @@
-"""The journal of a space to look at, also while a gateway writes it: what it holds, and a state to start from."""
+"""Read-only access to the journal of a space, also while a gateway writes it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress

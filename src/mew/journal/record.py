@@ -1,4 +1,4 @@
-"""PURE. An entry as it is kept: a record, in a hash chain.
+"""PURE. The encoding of journal records and their hash chain.
 
 A record has the event, the bytes of its envelopes side by side, and those of the envelopes that the gateway made
 because of it. Its hash covers all of that and the hash before it: whoever alters, removes or inserts a record breaks

@@ -1,4 +1,4 @@
-"""Drops from the front of each space what need not be kept any longer, in a thread, a few records at a time.
+"""Retention: trim old records of each space in a background thread, a few at a time.
 
 A step is one transaction: what goes, and where the space begins from then on. A crash leaves a file that begins where
 one of the steps ended. The writer has the file to itself for most of the time.

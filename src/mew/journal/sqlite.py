@@ -50,7 +50,7 @@ _WAL_BYTES_MAX: Final = 256 << 20  # and here the writing waits for it
 
 
 class SqliteStorage:
-    """All journals of a gateway. It has the folder to itself until it is closed."""
+    """All journals of a gateway in one SQLite file; locks the folder until closed."""
 
     def __init__(
         self, folder: Path, durability: Durability = Durability.PROCESS, retention: Retention | None = None

@@ -3,7 +3,6 @@
 - `entries`    what a log holds
 - `decisions`  what may come out
 - `state`      the space as data; snapshot and restore
-- `stored`     how both are written down
 - `space`      `Space.judge` and `Space.apply`: the one way in
 - `holdings`   what each participant holds: configuration, invitation, grants, less what was revoked
 - `presence`, `grants`, `members`, `pauses`, `streams`, `proposals`   the rules, one concern each

@@ -1,4 +1,4 @@
-"""What a space may decide: the whole list of what the shell must be able to carry out."""
+"""The decisions a space can return: everything the shell must be able to carry out."""
 
 from datetime import datetime
 from typing import TypeAlias

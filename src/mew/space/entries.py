@@ -1,4 +1,4 @@
-"""What the log of a space holds. What is random or timed was settled before, and is written here."""
+"""The entries of a space's log. Randomness and time are settled before an entry is appended."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NewType, TypeAlias

@@ -1,4 +1,4 @@
-"""Granting and revoking (§3.6.1, §3.6.2, §3.6.6): nobody grants more than they hold, and what they lose goes on."""
+"""Grant and revoke (§3.6.1, §3.6.2, §3.6.6): nobody grants more than they hold; revocations cascade."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Who is here: joining, leaving, the welcome (§3.7, §3.8.1)."""
+"""Presence: join, leave and the welcome (§3.7, §3.8.1)."""
 
 from typing import Any
 

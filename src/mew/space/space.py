@@ -1,4 +1,4 @@
-"""One space: `judge` says whether envelopes are accepted, `apply` takes the next log entry and says what happens."""
+"""One space: `judge` decides whether envelopes are accepted; `apply` applies the next log entry."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What can be played: the records of a journal or of an export, and the state before them if it is known."""
+"""A recording: the records of a journal or an export, and the state before them if known."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

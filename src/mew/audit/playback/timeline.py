@@ -1,4 +1,4 @@
-"""PURE. A recorded space played again: what was delivered, which part of it, and how long to wait for the next."""
+"""PURE. The timeline of a playback: which envelopes, which range, and the delay before the next."""
 
 import re
 from collections.abc import Iterable, Iterator

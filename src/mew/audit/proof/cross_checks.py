@@ -1,4 +1,4 @@
-"""PURE. Follows a chain entry by entry, and compares it with what others say of it: checkpoints and snapshots."""
+"""PURE. Follow a hash chain and cross-check it against checkpoints, snapshots and high-water marks."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

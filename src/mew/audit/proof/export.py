@@ -1,4 +1,4 @@
-"""A range of a journal's entries for others: as JSON Lines with their proof, or as a table without.
+"""Export a range of entries: as JSON Lines with proof, or as CSV without.
 
 Entries are checked as they are read: nothing is written that would not be found sound elsewhere.
 """

@@ -1,4 +1,4 @@
-"""Checks an export with nothing but the file: whether every line is what was exported, and none is missing."""
+"""Verify an export from the file alone: every line is intact, and none is missing."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""PURE. What going through a chain has shown, for people and for programs."""
+"""PURE. The result of a verification, for people and programs."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Goes through the whole chain of a space: is every record what was written, and are all of them there?"""
+"""Verify the hash chain of a space: every record is intact, and none is missing."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing

@@ -1,4 +1,4 @@
-"""PURE. Every grant there was and how it ended, from the record alone: also where the entries are no longer kept."""
+"""PURE. The history of grants and how each ended, from facts alone, even after the entries were trimmed."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum

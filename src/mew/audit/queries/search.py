@@ -1,4 +1,4 @@
-"""What is asked of the record, as SQL: one walk over the facts, or a look at an index of theirs.
+"""Search the audit record with SQL: one scan over the facts, or an index lookup.
 
 A walk over a million facts takes a fifth of a second, and ends as soon as enough is found. So filters are not left to
 the planner: with an index in another order all that fits would be looked up and sorted first.

@@ -1,4 +1,4 @@
-"""PURE. A digest of what is asked for: by it a request is known to be what was proposed, long after both are gone.
+"""PURE. The digest of an MCP call, by which a request is matched to its proposal even after both were trimmed.
 
 Two that ask for the same have the same one: the order of keys, white space and how a number is written do not matter.
 """

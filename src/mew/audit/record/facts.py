@@ -1,4 +1,4 @@
-"""PURE. What the record says of an entry: who did what, to whom, about what, and what came of it.
+"""PURE. Facts of the audit record: who did what, to whom, about what, and with which result.
 
 Everything but talk has a fact, and so has everything that was refused or that the gateway itself said. What was said in
 words is in the journal, for as long as that is kept; without it, the facts still tell what happened.

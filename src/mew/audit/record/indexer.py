@@ -1,4 +1,4 @@
-"""Keeps the index up to date while a gateway runs, behind the journal: nobody waits for it.
+"""Update the index in the background while a gateway runs.
 
 What was not indexed when a process dies is indexed by the next one, or by whoever asks.
 """

@@ -1,4 +1,4 @@
-"""PURE. What an envelope is about, in a line that needs no other: the tool that is asked for, whom it concerns, why."""
+"""PURE. Summarize an envelope for the record: the tool called, whom it concerns, and why."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

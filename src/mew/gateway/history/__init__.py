@@ -1,4 +1,4 @@
-"""What was delivered in a space, for those who come back and those who ask.
+"""The history of a space, for reconnecting clients and history queries.
 
 - `recent`       the last of it, in memory;  `correlation`  what is connected through `correlation_id` there
 - `archive`      all of it: from memory and from the journal

@@ -46,11 +46,11 @@ _SETTLE_S: Final = 2.0
 
 
 class ArchiveBusy(Exception):
-    """Too many wait for it already."""
+    """Too many history queries are waiting."""
 
 
 class Archives:
-    """The archives of a gateway, in the folder of its journal, and a few threads for all who read."""
+    """The reader threads shared by the archives of all spaces."""
 
     def __init__(self, folder: Path, retention: Retention, indexer: Indexer) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ class Archives:
 
 
 class Archive:
-    """Answers from what is in memory and what is in the journal as if it were one."""
+    """Answer history queries from memory and the journal as one history."""
 
     def __init__(self, archives: Archives, space: str, committed: Callable[[], Awaitable[None]]) -> None:
         """`committed` returns when all that was evicted from memory is in the journal."""

@@ -1,4 +1,4 @@
-"""PURE. Which envelopes hang together through `correlation_id`: an index made when somebody asks, and kept up then."""
+"""PURE. An index of envelopes linked by `correlation_id`, built on demand and updated incrementally."""
 
 from collections import deque
 from collections.abc import Callable, Iterable

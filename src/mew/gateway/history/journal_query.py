@@ -1,4 +1,4 @@
-"""A part of what was delivered, read from the journal of a space by its index: bounded, and to be done in a thread."""
+"""Read a page of history from the journal through its index: bounded work, run in a thread."""
 
 import logging
 import re
@@ -60,7 +60,7 @@ SELECT kind FROM each WHERE kind IS NOT NULL LIMIT ?
 
 
 class QueryTimeout(Exception):
-    """Something may be there, but nobody waits that long."""
+    """The query exceeded its time limit."""
 
 
 class ScanResult(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""PURE. What one may ask of the history, and the pages that answer."""
+"""PURE. History queries and the pages that answer them."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""PURE. What was delivered last in a space, newest last, within bounds: for those who come back and those who ask."""
+"""PURE. The recent history of a space: a bounded buffer of delivered envelopes, oldest first."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _ENVELOPE_BYTES: Final = 256  # what an envelope takes beside its bytes
 
 
 class RecentHistory:
-    """The last envelopes of one space, entry by entry; `bytes` is about what they take."""
+    """A bounded buffer of delivered envelopes; evicts the oldest. `bytes` is its approximate size."""
 
     def __init__(
         self, envelopes_max: int, bytes_max: int, *, life: str = "", losses: tuple[LostEntries, ...] = ()
@@ -53,7 +53,7 @@ class RecentHistory:
 
     @property
     def evicted(self) -> int:
-        """The number of the newest entry that was evicted; 0: none was."""
+        """Sequence number of the newest evicted entry; 0 if none was."""
         return self._evicted.seq
 
     @property

@@ -23,7 +23,7 @@ Frames: TypeAlias = dict[int, tuple[bytes, str]]
 
 
 class Outbox:
-    """The way out to one connection."""
+    """The send queue of one connection."""
 
     __slots__ = (
         "_buffered_bytes",
@@ -101,7 +101,7 @@ class Outbox:
 
     @property
     def waiting_bytes(self) -> int:
-        """What was written and has not left yet, here and in the transport."""
+        """Bytes queued here and in the transport."""
         return self._held_bytes + self._buffered_bytes()
 
     def stop(self) -> None:
@@ -114,7 +114,7 @@ class Outbox:
         self._dropped = None
 
     def _write_carefully(self, data: bytes) -> None:
-        """Perhaps the transport is full, or something waits already, or nobody is there any more."""
+        """Slow path of `write`: check the transport's buffer, our queue and whether it is closing."""
         if self._stopped or self._is_closing():
             return
         spare_bytes = _SOCKET_BYTES - self._buffered_bytes()
@@ -155,7 +155,7 @@ class Outbox:
         self._pump()
 
     def _pump(self) -> None:
-        """Write as much of what waits as the transport takes."""
+        """Write queued frames until the transport's buffer is full."""
         if self._is_closing():
             self.stop()
             return
@@ -184,7 +184,7 @@ class Outbox:
 
 
 class Outboxes:
-    """The outboxes of a room. Nothing leaves before `flush`."""
+    """All outboxes of a room. Nothing is written before `flush`."""
 
     def __init__(self) -> None:
         self._boxes: dict[ConnectionId, Outbox] = {}

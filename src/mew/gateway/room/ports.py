@@ -1,4 +1,4 @@
-"""Where a room meets the rest: what it needs of the world, a connection as it sees it, what it tells the doors."""
+"""Interfaces of a room: its environment, a connection, and the result of a post."""
 
 from datetime import datetime
 from typing import Protocol
@@ -15,7 +15,7 @@ __all__ = ["AcceptedPost", "Counters", "RoomConnection", "RoomEnvironment"]
 
 
 class RoomEnvironment(Protocol):
-    """What a room needs of the world."""
+    """What a room needs from the node: the clock, e-mail and its URL."""
 
     def now(self) -> datetime: ...
 
@@ -40,13 +40,13 @@ class RoomConnection(Protocol):
     lenient: bool
 
     def close(self, code: int, reason: str) -> None:
-        """Say goodbye and close, without waiting for it."""
+        """Start the closing handshake without waiting."""
 
     def pause(self) -> None:
-        """Read no more for now: the room has not taken yet what it was sent."""
+        """Stop reading (backpressure)."""
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
 
 
 class AcceptedPost(Struct, frozen=True):
@@ -58,7 +58,7 @@ class AcceptedPost(Struct, frozen=True):
 
 
 class Counters:
-    """What the room did so far, for the metrics."""
+    """Counters of a room, for the metrics."""
 
     __slots__ = ("delivered", "frames", "frames_dropped", "received", "refused")
 

@@ -29,12 +29,12 @@ class RateLimiter:
         return taken
 
     def put_back(self, count: int = 1) -> None:
-        """Some that were taken are not needed after all."""
+        """Return unused tokens."""
         self._tokens = min(self._burst, self._tokens + count)
 
     @property
     def wait_s(self) -> float:
-        """The seconds until there is a token, as of the last time that one was taken."""
+        """Seconds until the next token, as of the last `take`."""
         return max(0.0, (1 - self._tokens) / self._per_second)
 
 
@@ -61,7 +61,7 @@ class ByteBudget:
 
 
 class ByteBudgets:
-    """One for each participant; the one that was asked for longest ago is forgotten first."""
+    """One budget per participant; the least recently used is evicted."""
 
     BUDGETS_MAX: Final = 4096
 
@@ -79,7 +79,7 @@ class ByteBudgets:
 
 
 class RateLimiters:
-    """One for each of those who come and go without a connection; who was idle longest is forgotten first."""
+    """One limiter per key, for clients without a connection; the least recently used is evicted."""
 
     LIMITERS_MAX: Final = 4096
 

@@ -1,4 +1,4 @@
-"""What the gateway tells one participant alone, and no journal has: refusals, and the tokens of invitations."""
+"""Private envelopes that are not journalled: errors and invitation acknowledgements."""
 
 import uuid
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def frames_dropped(at: datetime, who: ParticipantId, stream: str, count: int) ->
 
 
 def problem(who: ParticipantId, space: Space, refused: RefusalDetails, kind: str) -> dict[str, Any]:
-    """What a refusal says, over WebSocket and HTTP alike."""
+    """Return the error payload of a refusal, for WebSocket and HTTP."""
     payload: dict[str, Any] = {"error": refused.refusal, "message": refused.message}
     if kind:
         payload["attempted_kind"] = kind

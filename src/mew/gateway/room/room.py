@@ -1,4 +1,4 @@
-"""One space on this node. In each turn it decides and journals what it received, and delivers what was committed."""
+"""One space on this node: in each turn it decides and journals what it received, then delivers what was committed."""
 
 import asyncio
 import logging
@@ -73,7 +73,7 @@ _NOT_RECORDED: Final = frozenset({Refusal.RATE_LIMITED, Refusal.DUPLICATE_ID})
 
 
 class Room:
-    """Runs one space, from where its journal ends. Its methods are for the doors; only `enter` and `post` wait."""
+    """Run one space from the end of its journal. Called by the endpoints; only `enter` and `post` wait."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class Room:
         self._tokens: dict[str, str] = {}  # made for invitations under way, by their hash
         self.enqueue(partial(self._begin, rules, tuple(self.space.state.connections)))
 
-    # What the doors say: queued, and taken in the next turn.
+    # Called by the endpoints: queued until the next turn.
 
     def receive(self, connection: RoomConnection, texts: list[bytes], size: int) -> None:
-        """Text messages came over a connection, of this many bytes in all."""
+        """Queue text messages from a connection, `size` bytes in all; apply its rate limit and byte budget."""
         budget = connection.budget
         budget.left -= size
         if budget.left < 0:
@@ -162,7 +162,7 @@ class Room:
             self._pause(connection)
 
     def receive_lenient(self, connection: RoomConnection, texts: list[bytes], size: int) -> None:
-        """The same, over a connection whose participant may use ids of its own again."""
+        """Queue messages from a lenient connection, whose participant may reuse its own ids."""
         self._spend(connection, size)
         allowed = connection.rate_limiter.take(self._loop.time(), len(texts))
         senders, origins = (connection.who,) * allowed, (connection.id,) * allowed
@@ -173,18 +173,18 @@ class Room:
             self._pause(connection)
 
     def receive_binary(self, connection: RoomConnection, data: bytes) -> None:
-        """A binary message came: a stream frame, or nothing that we know."""
+        """Queue a binary message, which must be a stream frame."""
         self._spend(connection, len(data))
         self.enqueue(partial(self._take_binary, connection, data))
         if self._turns.is_committing:
             self._pause(connection)
 
     def receive_error(self, connection: RoomConnection, code: int, message: str) -> None:
-        """The client broke RFC 6455: tell it in our words too, and close the connection."""
+        """Report a violation of RFC 6455 to the client and close the connection."""
         self.enqueue(partial(self._take_error, connection, code, message))
 
     def budget_of(self, who: ParticipantId) -> ByteBudget:
-        """What a participant may send in bytes, over all its connections and HTTP."""
+        """Return the byte budget of a participant, shared by all its connections and HTTP."""
         return self._budgets.of(who, self._loop.time())
 
     def _spend(self, connection: RoomConnection, size: int) -> None:
@@ -193,23 +193,23 @@ class Room:
             self._slow_down(connection)
 
     def _slow_down(self, connection: RoomConnection) -> None:
-        """Read no more from a connection until its participant has paid for what it sent."""
+        """Stop reading a connection until its participant's byte budget is no longer negative."""
         debt_s = connection.budget.debt_s(self._loop.time())
         if debt_s:
             connection.pause()
             self._loop.call_later(debt_s, connection.resume)
 
     def tell_dropped(self, connection: RoomConnection, dropped: Mapping[str, int]) -> None:
-        """A connection read streams too slowly, and lost so many frames of each."""
+        """Tell a slow reader how many frames of each stream were dropped."""
         self._relay.tell_dropped(connection, dropped)
 
     def _pause(self, connection: RoomConnection) -> None:
-        """Backpressure: it reads on when the disk has caught up."""
+        """Apply backpressure: stop reading until the commit in progress is done."""
         connection.pause()
         self._paused.append(connection)
 
     async def enter(self, connection: RoomConnection) -> None:
-        """A connection is there; return once it has been welcomed and may speak.
+        """Join a connection; return once its welcome is committed.
 
         Raises:
             JournalUnavailable: it was not let in; the room is closing.
@@ -221,7 +221,7 @@ class Room:
         await self._told(entered)
 
     def leave(self, connection: RoomConnection) -> None:
-        """The connection is gone."""
+        """Remove a closed connection."""
         self.enqueue(partial(self._part, connection))
 
     async def post(self, who: ParticipantId, received: bytes) -> AcceptedPost | RefusalDetails:
@@ -238,7 +238,7 @@ class Room:
         return await self._told(answered)
 
     async def _told(self, future: asyncio.Future[_Result]) -> _Result:
-        """What becomes of something that was queued, or that the room was closed before it came round."""
+        """Wait for the result of queued work; raise if the room closes first."""
         self._waiting.add(future)
         try:
             return await future
@@ -251,7 +251,7 @@ class Room:
             self.enqueue(partial(self._identify, who, capabilities))
 
     def configure(self, rules: Rules, limits: Limits) -> None:
-        """Other rules, from the next turn on."""
+        """Apply new rules and limits from the next turn on."""
         self.enqueue(partial(self._append, Configured(rules, self._epoch)))
         self.limits = limits
         self._budgets = ByteBudgets(limits.bytes_per_second, limits.bytes_burst)
@@ -263,7 +263,7 @@ class Room:
         return self._journal.stats
 
     def forget(self) -> None:
-        """Evict what need not be kept any longer; to be called every minute or so."""
+        """Evict expired history and take a snapshot if one is due; called about once a minute."""
         pass_time = partial(self._snapshots.pass_time, self._world.now())
         if self._turns.is_committing:  # no snapshot may have more than the journal
             self.enqueue(lambda: self._after_commit.append(pass_time))
@@ -271,12 +271,12 @@ class Room:
             pass_time()
 
     def begin_shutdown(self) -> None:
-        """Let nobody in any longer; who waits for something new need not wait longer."""
+        """Refuse new connections and wake long polls."""
         self._is_stopping = True
         self._tell_listening()
 
     def close(self) -> None:
-        """Take no more; who waits is told."""
+        """Close the room; fail everything that still waits."""
         self.is_closed = True
         self._journal.close()
         self._timer.cancel()
@@ -294,7 +294,7 @@ class Room:
             raise JournalUnavailable("the space is closing")
 
     async def news(self) -> None:
-        """Return when something was delivered, or the room is closing."""
+        """Wait until something is delivered or the room closes."""
         if not (self.is_closed or self._is_stopping):
             if self._turns.is_committing:
                 self._told_until = None
@@ -305,7 +305,7 @@ class Room:
             await future
 
     async def committed(self) -> None:
-        """Return when everything that the room has decided is committed: nothing of it may be told before.
+        """Wait until everything the room has decided is committed; nothing may be shown before.
 
         Raises:
             JournalUnavailable: the room has closed, so it may not be.
@@ -315,7 +315,7 @@ class Room:
             raise JournalUnavailable("the space is closed")
 
     def enqueue(self, work: Callable[[], None]) -> None:
-        """Have something done in the next turn."""
+        """Queue work for the next turn."""
         if self.is_closed:
             return
         if self._texts:
@@ -326,7 +326,7 @@ class Room:
             self._turns.schedule(self)
 
     def _seal(self) -> None:
-        """What was received until now comes before all that follows."""
+        """Move received messages into the queue, so that they precede what follows."""
         texts, self._texts = self._texts, []
         senders, self._senders = self._senders, []
         origins, self._origins = self._origins, []
@@ -363,7 +363,7 @@ class Room:
         origins: tuple[ConnectionId, ...],
         lenient: bool = False,  # noqa: FBT001, FBT002  # called for every batch
     ) -> None:
-        """Admit and judge messages, and journal those that are accepted, batch by batch."""
+        """Admit and judge messages; journal the accepted ones, batch by batch."""
         while texts:
             if self._gone:
                 texts, senders, origins = self._heard(texts, senders, origins)
@@ -387,7 +387,7 @@ class Room:
     def _heard(
         self, texts: tuple[bytes, ...], senders: tuple[str, ...], origins: tuple[ConnectionId, ...]
     ) -> tuple[tuple[bytes, ...], tuple[str, ...], tuple[ConnectionId, ...]]:
-        """What came over connections that are not being closed."""
+        """Drop messages from connections that are being closed."""
         heard = [origin not in self._gone for origin in origins]
         return tuple(compress(texts, heard)), tuple(compress(senders, heard)), tuple(compress(origins, heard))
 
@@ -418,7 +418,7 @@ class Room:
         self.space.path_visits.clear()
 
     def _decide_one(self, text: bytes, origin: ConnectionId, lenient: bool) -> int:  # noqa: FBT001
-        """A message that is not as most are: a stream frame, an unusual envelope, or none at all."""
+        """Slow path for one message: a stream frame, an unusual envelope, or malformed input."""
         connection = self.connections.get(origin)
         if connection is None:
             return 1
@@ -437,7 +437,7 @@ class Room:
         return self._judge(Envelopes.of(envelope, text), (origin,), lenient)
 
     def _make_token(self) -> str:
-        """A token for an invitation, which is random and so settled before the journal; return its hash."""
+        """Generate an invitation token before journalling, because it is random; return its hash."""
         token = secrets.token_urlsafe(32)
         token_hash = hash_token(token)
         self._tokens[token_hash] = token
@@ -447,7 +447,7 @@ class Room:
         self._journal.append(self._at, event)
 
     def _begin(self, rules: Rules, connections: Iterable[ConnectionId]) -> None:
-        """First of all: the rules of now, and the end of connections that another process had."""
+        """Journal the current rules and end the connections of the previous process."""
         self._append(Configured(rules, self._epoch))
         for connection in connections:
             self._append(Left(connection))
@@ -522,7 +522,7 @@ class Room:
         self._results.append((answered, refused))
 
     def _limit_rate(self, connection: RoomConnection, texts: list[bytes], *, lenient: bool = False) -> None:
-        """Messages for which there was no token. Stream frames need none, so those before may have left some."""
+        """Retry messages over the rate limit: stream frames before them may have returned tokens."""
         limiter = connection.rate_limiter
         for text in texts:
             if connection.id in self._gone:
@@ -545,7 +545,7 @@ class Room:
         else:
             self.reject(connection, hasty, envelope_id_in(text))
 
-    # What is refused.
+    # Refusals.
 
     def reject(
         self,
@@ -554,7 +554,7 @@ class Room:
         envelope_id: EnvelopeId | None = None,
         kind: str = "",
     ) -> None:
-        """What came is not accepted: tell the sender, and nobody else."""
+        """Refuse a message and tell only its sender."""
         if connection.id in self._gone:
             return
         self._refuse(connection.who, connection.id, refused, envelope_id, kind)
@@ -574,7 +574,7 @@ class Room:
     def _is_worth_recording(
         self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: RefusalDetails
     ) -> bool:
-        """Tell the operator; whether it is worth an entry too."""
+        """Log and trace a refusal; return whether to journal it."""
         if self._trace is not None:
             self._trace.refused(self.id, who, envelope_id or "", kind, refused)
         if not kind or refused.refusal in _NOT_RECORDED or not self._violations.take(self._loop.time()):
@@ -598,10 +598,10 @@ class Room:
             )
             self._outboxes.send(text_frame(encode(told)), (connection,))
 
-    # What the journal has ordered: apply it, and gather what is to be delivered.
+    # Called by the journal: apply entries and gather deliveries.
 
     def _apply(self, entry: Entry) -> Sequence[Decision]:
-        """Called by the journal, in the order of its entries."""
+        """Apply an entry and gather its deliveries; called by the journal in log order."""
         decisions = self.space.apply(entry)
         delivered = 0
         for decision in decisions:
@@ -671,11 +671,11 @@ class Room:
         self._connected.setdefault(connection.who, []).append(connection.id)
 
     def _connections_of(self, participants: Iterable[str]) -> list[ConnectionId]:
-        """Those to whom something can be delivered."""
+        """Open connections of these participants."""
         return [one for who in participants for one in self._connected.get(who, ())]
 
     def _remove(self, connection: ConnectionId, who: str) -> bytes:
-        """From here on nothing is delivered to it; return what is due to it in this turn."""
+        """Stop delivering to a connection; return what this turn gathered for it."""
         own = self._connected.get(who, [])
         if connection in own:
             own.remove(connection)
@@ -684,7 +684,7 @@ class Room:
         return self._outboxes.remove(connection)
 
     def _hand_over(self, entry: Entry, invite: IssueInvitation) -> None:
-        """Tell the inviter the token, and send mail if that is asked for and can be done."""
+        """Send the token to the inviter, and an e-mail if requested and configured."""
         ack = self._invite_ack(entry, invite)
         if ack is None:
             return  # another node made the token, and tells the inviter
@@ -699,7 +699,7 @@ class Room:
         return None if token is None else replies.invite_ack(entry.at, invite, token, self.id, self._world)
 
     def _answer_waiting(self, entry: Entry, decisions: Sequence[Decision]) -> None:
-        """Those who wait for this entry: after the commit."""
+        """Record the results for callers that wait for this entry."""
         event = entry.event
         if type(event) is Joined:
             entered = self._entering.pop(event.connection, None)
@@ -714,7 +714,7 @@ class Room:
     def _outcome(
         self, entry: Entry, sent: Sent, decisions: Sequence[Decision]
     ) -> AcceptedPost | RefusalDetails:
-        """What became of an envelope that was posted, with what the gateway itself answered."""
+        """Return the outcome of a posted envelope with the gateway's reply."""
         invite = next((decision for decision in decisions if isinstance(decision, IssueInvitation)), None)
         reply = replies.reply_in(decisions) if invite is None else self._invite_ack(entry, invite)
         return (
@@ -722,7 +722,7 @@ class Room:
         )
 
     def _close_later(self, connections: Iterable[ConnectionId], code: int, reason: str) -> None:
-        """Close connections after the commit, with what they were to be shown before that; hear them no longer."""
+        """Close connections after the commit, once their pending frames are written; ignore what they send."""
         for connection_id in connections:
             self._gone.add(connection_id)
             connection = self.connections.get(connection_id)
@@ -735,7 +735,7 @@ class Room:
     # After the commit: deliver.
 
     def deliver(self) -> None:
-        """Deliver what was decided in this turn: it is committed."""
+        """Deliver what this turn decided, now that it is committed."""
         self._outboxes.flush()
         if self._after_commit:
             calls, self._after_commit = self._after_commit, []
@@ -767,7 +767,7 @@ class Room:
 
 
 def _from_their_senders(envelopes: Envelopes, senders: Sequence[str]) -> Envelopes:
-    """These up to the first that does not name whoever sent it."""
+    """Return the envelopes before the first whose `from` is not its sender."""
     pairs = enumerate(zip(envelopes.senders, senders, strict=False))
     return envelopes.part(
         0, next((place for place, (named, sender) in pairs if named != sender), len(envelopes))

@@ -1,4 +1,4 @@
-"""Stream frames (§3.10.3): in no journal, but in order with the envelopes around them."""
+"""Relay stream frames (§3.10.3): not journalled, but in order with the envelopes around them."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ __all__ = ["FrameRelay"]
 
 
 class FrameRelay:
-    """Asks the space where a frame goes, and hands it to those outboxes unchanged."""
+    """Route frames to the outboxes that the space names, unchanged."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class FrameRelay:
         self._reject = reject
 
     def forward(self, connection: RoomConnection, frame: bytes, *, is_text: bool, bytes_max: int) -> None:
-        """A frame came: pass it on, or say why not."""
+        """Forward a frame, or refuse it."""
         if len(frame) > bytes_max:
             self._reject(connection, RefusalDetails(Refusal.TOO_LARGE, f"a frame may have {bytes_max} bytes"))
             return

@@ -1,4 +1,4 @@
-"""A timer for the next moment at which something is due in a space."""
+"""A timer for the next pause or grant that expires in a space."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ __all__ = ["Timer"]
 
 
 class Timer:
-    """Goes off at the earliest of the moments it was set to, and is then to be set again."""
+    """Fire once at the earliest moment set; must then be set again."""
 
     def __init__(self, now: Callable[[], datetime], due: Callable[[], None]) -> None:
         self._now = now

@@ -1,4 +1,4 @@
-"""One pass of the event loop for all rooms of a node: each takes its turn, one commit for all, then all deliver."""
+"""One pass of the event loop for all rooms: every room takes its turn, one commit, then all deliver."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ __all__ = ["TurnTaker", "Turns"]
 
 
 class TurnTaker(Protocol):
-    """A room, as far as its turns go."""
+    """A room as seen by the scheduler."""
 
     def turn(self, at: datetime) -> None:
         """Decide and journal everything received since the last turn; it is so late now."""
@@ -21,9 +21,9 @@ class TurnTaker(Protocol):
 
 
 class Turns:
-    """Gathers the rooms that received something, and runs them together.
+    """Schedule the rooms that received something and run them together.
 
-    What is received while a commit waits for the disk is taken in the turn after it.
+    What arrives while a commit waits for the disk is processed in the next turn.
     """
 
     def __init__(
@@ -45,22 +45,22 @@ class Turns:
 
     @property
     def is_committing(self) -> bool:
-        """Whether a commit is under way: what is received meanwhile has to wait."""
+        """Whether a commit is in progress."""
         return self._committing is not None
 
     def schedule(self, room: TurnTaker) -> None:
-        """Let a room take its turn in the next pass of the event loop; once for each turn."""
+        """Schedule a room for the next pass of the event loop; call once per turn."""
         if not self._due and self._committing is None:
             self._loop.call_soon(self._run)
             self._idle.clear()
         self._due.append(room)
 
     async def settled(self) -> None:
-        """Return when every room has taken its turn, and all of it is committed and delivered."""
+        """Wait until every scheduled turn is committed and delivered."""
         await self._idle.wait()
 
     async def committed(self) -> None:
-        """Return when the commit that is under way is over, if one is: before any room takes another turn."""
+        """Wait for the commit in progress, if any."""
         if self._committing is not None:
             over = self._loop.create_future()
             self._waiting.append(over)

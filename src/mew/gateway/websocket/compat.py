@@ -1,4 +1,4 @@
-"""PURE. What clients of the TypeScript implementation do differently, all of it here.
+"""PURE. Compatibility with clients of the TypeScript implementation.
 
 They open any path and send a join as their first frame, some of them with a token in the handshake as well; after it
 their envelopes may lack the fields that the gateway knows anyway. Only a connection that joined this way is treated so.

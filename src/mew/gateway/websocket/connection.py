@@ -1,4 +1,4 @@
-"""One connection in a room: what came over the wire goes to the room, and what the room delivers to the wire."""
+"""One WebSocket connection of a participant: pass messages to its room and deliver through its outbox."""
 
 import hmac
 import logging
@@ -81,7 +81,7 @@ class WebSocketConnection:
         )
 
     def _receive_first(self, texts: list[bytes], size: int) -> None:
-        """Take the first frame, which may be a join."""
+        """Handle the first messages, which may begin with a join frame."""
         token, self._token = self._token, None
         if compat.is_join(texts[0]):
             self.receive = self._receive_lenient

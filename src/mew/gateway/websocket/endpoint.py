@@ -1,4 +1,4 @@
-"""The WebSocket door (§5.2): from the handshake to the last frame of a connection."""
+"""The WebSocket endpoint (§5.2): handshake, authentication, keep-alive and shutdown of connections."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ _CLOSE_FOR: Final = {
 
 
 class WebSocketEndpoint:
-    """Turns requests for a WebSocket into connections of a room."""
+    """Upgrade HTTP requests to connections of a room."""
 
     def __init__(self, guard: AccessGuard, now: Callable[[], datetime]) -> None:
         self._guard = guard
@@ -77,7 +77,7 @@ class WebSocketEndpoint:
         return upgrade
 
     async def keep_alive(self) -> None:
-        """Ping who has been silent; cut off who stays silent after that. Runs until cancelled."""
+        """Ping idle connections and abort those that stay silent. Runs until cancelled."""
         while True:
             interval_s = self._guard.server.keepalive_s
             await asyncio.sleep(interval_s / 2)
@@ -90,7 +90,7 @@ class WebSocketEndpoint:
                     wire.ping()
 
     def begin_shutdown(self, code: CloseCode, reason: str) -> None:
-        """Say goodbye to those who have not joined yet: no room knows of them."""
+        """Close connections that have not joined a room yet."""
         for wire in tuple(self._joining):
             wire.close(code, reason)
 
@@ -162,11 +162,11 @@ class WebSocketEndpoint:
         _log.info("disconnected", extra={**where, "close_code": connection.wire.close_code})
 
     async def quiet(self) -> None:
-        """Return when nobody is connected."""
+        """Wait until no connection is open."""
         await self._quiet.wait()
 
     def abort_all(self) -> None:
-        """End every connection at once."""
+        """Abort every connection."""
         for wire in tuple(self._wires):
             wire.transport.abort()
 

@@ -1,4 +1,4 @@
-"""One upgraded connection: bytes in, messages on, and how it ends."""
+"""One upgraded connection: read messages, apply backpressure, and close."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ _PONG_BYTES: Final = 64 * 1024
 
 
 class Upgrade(web.StreamResponse):
-    """The answer that makes a request a WebSocket (RFC 6455 §4.2.2)."""
+    """The 101 response of a WebSocket upgrade (RFC 6455 §4.2.2)."""
 
     def __init__(self, request: web.Request, subprotocol: str) -> None:
         """Answers with `subprotocol` where the client offers it.
@@ -61,7 +61,7 @@ class Upgrade(web.StreamResponse):
 
 
 class MessageHandler(Protocol):
-    """Who takes the messages of a connection."""
+    """Receives the messages of a connection."""
 
     receive: Callable[[list[bytes], int], None]
     """Text messages came, in frames of this many bytes."""
@@ -143,7 +143,7 @@ class WebSocketWire(asyncio.Protocol):
             self._over()
 
     async def first(self, bytes_max: int) -> Message | None:
-        """The first message; None if the connection ended before it, or sent more than this without one.
+        """Wait for the first message; None if the connection closed or sent more than `bytes_max` without one.
 
         None after it may be larger, until `allow` says otherwise.
         """
@@ -158,7 +158,7 @@ class WebSocketWire(asyncio.Protocol):
         return early
 
     def attach(self, listener: MessageHandler) -> None:
-        """From here on the listener is handed every message."""
+        """Pass every message to the handler from now on."""
         self._listener = listener
         if self._early is not None:
             early, self._early = self._early, None
@@ -166,7 +166,7 @@ class WebSocketWire(asyncio.Protocol):
         self._read_on()
 
     def allow(self, bytes_max: int) -> None:
-        """From here on messages may have this many bytes."""
+        """Set the maximum message size."""
         self._reader.bytes_max = bytes_max
 
     def hand_over(self) -> None:
@@ -176,7 +176,7 @@ class WebSocketWire(asyncio.Protocol):
             http.hand_over()
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Once, when the connection is gone; for one who wants to know."""
+        """Call back once when the connection has closed; one callback only."""
         assert self._end is None, "somebody else waits for the end"
         if self.has_ended:
             call()
@@ -184,13 +184,13 @@ class WebSocketWire(asyncio.Protocol):
             self._end = call
 
     async def ended(self) -> None:
-        """Return when the connection is gone."""
+        """Wait until the connection has closed."""
         gone = asyncio.Event()
         self.when_ended(gone.set)
         await gone.wait()
 
     def pause(self) -> None:
-        """Pass on no more until there were as many calls of `resume`: backpressure."""
+        """Apply backpressure: pass on no messages until `resume` was called as often."""
         self._pauses += 1
         self._hold_back()
 
@@ -200,7 +200,7 @@ class WebSocketWire(asyncio.Protocol):
         self._read_on()
 
     def close(self, code: int, reason: str = "") -> None:
-        """Start to close; a client that does not answer in time is cut off.
+        """Start the closing handshake; abort if the client does not answer in time.
 
         After a protocol error there is no answer to wait for: the client sees the end of the connection at once.
         It still may send, and we do not read it: to close our side too would reset the connection, and the client

@@ -1,4 +1,4 @@
-"""Watches the files of a journal, and the disk they are on, while a gateway has them open.
+"""Watch the journal files and their disk while a gateway runs.
 
 SQLite goes on writing to a file that was deleted, renamed or replaced, and says nothing: what it writes there is gone
 with the process.

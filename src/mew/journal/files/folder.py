@@ -1,4 +1,4 @@
-"""The folder of a gateway's journals: locked while one uses it, a folder for each space, nothing in it ever deleted."""
+"""The journal folder: its lock, a subfolder per space, and renaming of damaged files instead of deleting them."""
 
 import hashlib
 import os

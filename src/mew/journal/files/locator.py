@@ -1,4 +1,4 @@
-"""Where the records of each space are: an index beside the journal, written behind it, and made again if it is lost.
+"""Locate the records of each space: an index beside the journal, updated asynchronously and rebuilt if lost.
 
 The same file, `index.db`, has what the audit record says of the entries (`mew.audit.record.index`).
 """

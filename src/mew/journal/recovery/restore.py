@@ -1,4 +1,4 @@
-"""Opens what a gateway left: the file, whole or with what could be saved of it, and each space from its last snapshot.
+"""Open the journal after a restart: salvage a damaged file if needed, and restore each space from its snapshot.
 
 Nothing here deletes: a file that is damaged gets another name, and what can be read of it goes into a new one. At every
 moment there is a file in its place, so a crash in the middle only means that this is done again.

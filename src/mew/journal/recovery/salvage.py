@@ -1,4 +1,4 @@
-"""What can be read of a damaged journal, in a new file: of each space what a start can go through."""
+"""Salvage a damaged journal: copy every readable, correctly chained record into a new file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

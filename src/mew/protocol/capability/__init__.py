@@ -8,13 +8,13 @@
 
 The map, from the outside in:
 
-- `held`         CapabilitySet: what one participant holds, remembered by kind
-- `capability`   Capability: parse, fits, covers, disjoint, without
-- `scope`        a clause less its exceptions;  `clause`  patterns for kind, addressees and payload
-- `shorthand`    `mcp/request:tools/call:read_*`;  `written`  from what people write to patterns; the limits
-- `pattern`      the patterns and what fits them;  `glob`, `paths`  wildcards and JSONPath
-- `containment`  proofs: a pattern covers another, two have nothing in common;  `automata`  that for globs
-- `values`       decoded JSON, and objects that repeat a key
+- `capability_set`  CapabilitySet: what one participant holds, cached by kind
+- `capability`      Capability: parse, fits, covers, disjoint, without
+- `clause`          patterns for kind, addressees and payload; a scope is a clause less its exceptions
+- `syntax`          parse the written form and the shorthand `mcp/request:tools/call:read_*`; the limits
+- `pattern`         the patterns and what fits them;  `glob`, `json_path`  wildcards and JSONPath
+- `containment`     proofs: one pattern covers another, or two have nothing in common
+- `values`          decoded JSON, and objects that repeat a key
 
 What the patterns mean where design §4 leaves room:
 
