@@ -21,7 +21,7 @@ import mew
 from bench.candidates import MEW
 from bench.server import running
 from bench.workloads import Workload
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.websocket import WebSocketTransport
 
 SPACE: Final = "bench"
@@ -72,7 +72,7 @@ async def _awaited(send: Callable[[], Awaitable[object]], envelopes: int, window
 
 async def connection(url: str, envelopes: int, window: int) -> float:
     """The lasting connection alone: composed, validated, accepted one by one."""
-    async with Connection(WebSocketTransport(url, space=SPACE, token=TOKEN)) as wire:
+    async with ClientConnection(WebSocketTransport(url, space=SPACE, token=TOKEN)) as wire:
         payload = {"text": TEXT}
         return await _awaited(lambda: wire.send(wire.compose("chat", payload)), envelopes, window)
 

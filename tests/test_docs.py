@@ -381,7 +381,7 @@ def values() -> dict[str, Any]:
     me = mew.connect("ws://localhost")
     kinds = [
         *typing.get_args(mew.Outcome),
-        mew.Stage,
+        mew.ProposalUpdate,
         *(returned(getattr(mew.Client, method)) for method in ("grant", "invite", "upload", "save")),
         held(mew.Client, "gaps")[0],
         held(mew.Client, "misconduct")[1],

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 from msgspec import Raw
 
 from mew.client.client import Client
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.transport import MemoryLink, MemoryTransport, PastPage
 from mew.client.errors import ConnectError, Disconnected
 from mew.client.participant.participant import Participant
@@ -122,9 +122,9 @@ class Space:
             if failed:
                 raise failed[0]
 
-    def connection(self, who: str, *, recall: int = 0) -> Connection:
+    def connection(self, who: str, *, recall: int = 0) -> ClientConnection:
         """A connection of `who`, without what a client adds."""
-        return Connection(self._transport(who), recall=recall)
+        return ClientConnection(self._transport(who), recall=recall)
 
     def cut(self, who: str) -> None:
         """Pull the plug on every connection of `who`: it comes back by itself."""

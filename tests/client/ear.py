@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.protocol.envelope import Envelope
 
 __all__ = ["SETTLED", "Ear", "settled"]
@@ -15,7 +15,7 @@ SETTLED = "participant/settled"
 class Ear:
     """All that a connection was shown, from the making of this on."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         self.heard: list[Envelope] = []
         self._news = asyncio.Event()
@@ -50,7 +50,7 @@ class Ear:
         self._news.set()
 
 
-async def settled(*connections: Connection) -> None:
+async def settled(*connections: ClientConnection) -> None:
     """Whatever these were about to say has been said: for what must not happen."""
     for _ in range(5):
         for connection in connections:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import awaiting
 from mew.client.streams.stream import Stream
 from mew.client.streams.streams import Streams
@@ -54,7 +54,7 @@ async def joined(space: Space, who: str) -> AsyncIterator[Streams]:
 
 
 @asynccontextmanager
-async def seen(connection: Connection, kind: str, **payload: Any) -> AsyncIterator[None]:
+async def seen(connection: ClientConnection, kind: str, **payload: Any) -> AsyncIterator[None]:
     """What is done inside leads to an envelope of this kind, with these in its payload; wait until it is there."""
 
     def look(envelope: Envelope, _: Any) -> bool | None:

@@ -13,7 +13,7 @@ from mew.client.errors import Absent, NotFulfilled, Refused, RpcError, ToolError
 from mew.client.mcp.call import Call
 from mew.client.mcp.results import Image, Message
 from mew.client.participant.participant import Participant
-from mew.client.proposals.outcomes import Rejected, Stage, TimedOut
+from mew.client.proposals.outcomes import ProposalUpdate, Rejected, TimedOut
 from mew.protocol.kinds import Kind
 from mew.testing import Space
 
@@ -155,8 +155,8 @@ async def test_asking_returns_the_result_as_mcp_has_it_either_way() -> None:
 
 async def test_the_stages_of_what_is_asked_are_told() -> None:
     async with people("ann", "bot") as (ann, bot):
-        told: list[Stage] = []
-        asking = asyncio.ensure_future(bot.ask("shelf", "ping", on_stage=told.append))
+        told: list[ProposalUpdate] = []
+        asking = asyncio.ensure_future(bot.ask("shelf", "ping", on_update=told.append))
         async for review in ann.proposals():
             await review.approve()
             break
@@ -172,11 +172,11 @@ async def test_the_stages_of_what_is_asked_are_told() -> None:
 async def test_who_fails_at_being_told_does_not_spoil_what_it_waits_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def fail(stage: Stage) -> None:
+    def fail(stage: ProposalUpdate) -> None:
         raise ValueError(str(stage))
 
     async with people("ann", "bot") as (ann, bot), approving(ann):
-        assert await bot.ask("shelf", "ping", on_stage=fail) == {}
+        assert await bot.ask("shelf", "ping", on_update=fail) == {}
     assert [record.getMessage() for record in caplog.records] == ["on_stage failed"] * 3
 
 

@@ -9,15 +9,15 @@ import pytest
 from msgspec import UNSET
 
 from mew.client.chat import ChatRoom
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.errors import Refused
 from mew.protocol.envelope import Envelope
 from mew.testing import Space
 
 
 class Table(NamedTuple):
-    ann: Connection
-    bot: Connection
+    ann: ClientConnection
+    bot: ClientConnection
     ann_room: ChatRoom
     bot_room: ChatRoom
 
@@ -39,7 +39,7 @@ async def a_table() -> AsyncIterator[Table]:
         yield Table(ann, bot, ChatRoom(ann), ChatRoom(bot))
 
 
-def heard(connection: Connection, kind: str) -> list[Envelope]:
+def heard(connection: ClientConnection, kind: str) -> list[Envelope]:
     """From here on, what of this kind arrives."""
     envelopes: list[Envelope] = []
     connection.listen(lambda envelope, payload: envelopes.append(envelope) if envelope.kind == kind else None)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import awaiting
 from mew.client.errors import Absent, Disconnected, Refused, Unanswered
-from mew.client.management import Management, Oversight, acknowledge_grants
+from mew.client.management import Management, ParticipantControl, acknowledge_grants
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import CloseCode, InvalidCapability, Refusal
@@ -27,8 +27,8 @@ HOLDINGS: dict[str, list[Any]] = {
 
 class Table(NamedTuple):
     space: Space
-    ann: Connection
-    bot: Connection
+    ann: ClientConnection
+    bot: ClientConnection
     seen: list[Envelope]
     """By ann."""
 
@@ -57,7 +57,7 @@ async def a_table() -> AsyncIterator[Table]:
         yield Table(space, ann, bot, seen)
 
 
-def answers(connection: Connection, kind: str, answer: Callable[[Envelope], Envelope | None]) -> None:
+def answers(connection: ClientConnection, kind: str, answer: Callable[[Envelope], Envelope | None]) -> None:
     """Have a participant answer each envelope of a kind that is addressed to it."""
 
     def listen(envelope: Envelope, payload: Any) -> None:
@@ -69,7 +69,7 @@ def answers(connection: Connection, kind: str, answer: Callable[[Envelope], Enve
     connection.listen(listen)
 
 
-def status_of(connection: Connection, content: dict[str, Any]) -> Callable[[Envelope], Envelope]:
+def status_of(connection: ClientConnection, content: dict[str, Any]) -> Callable[[Envelope], Envelope]:
     return lambda asked: connection.compose(Kind.STATUS, content, correlation_id=[asked.id])
 
 
@@ -134,7 +134,7 @@ async def test_an_acknowledgement_by_another_is_none() -> None:
         assert not granted.acknowledged
 
 
-def acknowledge(who: Connection, grant: Envelope) -> None:
+def acknowledge(who: ClientConnection, grant: Envelope) -> None:
     who.post(who.compose(Kind.GRANT_ACK, {"status": "accepted"}, correlation_id=[grant.id]))
 
 
@@ -267,7 +267,7 @@ async def test_one_may_kick_oneself() -> None:
 
 async def test_who_waits_when_the_connection_ends_is_told() -> None:
     async with a_table() as table:
-        oversight = Oversight(table.bot)
+        oversight = ParticipantControl(table.bot)
         answers(
             table.ann,
             Kind.REQUEST_STATUS,
@@ -282,7 +282,7 @@ async def test_who_waits_when_the_connection_ends_is_told() -> None:
 
 async def test_a_pause_and_its_resume_3_9_1_3_9_2() -> None:
     async with a_table() as table:
-        oversight = Oversight(table.ann)
+        oversight = ParticipantControl(table.ann)
         paused = await oversight.pause("bot", timeout_s=60, reason="rate_limit")
         assert (paused.to, paused.content) == (("bot",), {"reason": "rate_limit", "timeout_seconds": 60})
         again = await oversight.pause("bot")
@@ -295,7 +295,7 @@ async def test_a_pause_and_its_resume_3_9_1_3_9_2() -> None:
 
 async def test_a_resume_names_no_pause_that_is_over_3_9_2() -> None:
     async with a_table() as table:
-        oversight = Oversight(table.ann)
+        oversight = ParticipantControl(table.ann)
         paused = await oversight.pause("bot")
         await table.ann.send(table.ann.compose(Kind.RESUME, {}, correlation_id=[paused.id]))
         assert (await oversight.resume("bot")).correlation_id == ()
@@ -305,7 +305,7 @@ async def test_a_status_is_what_the_participant_says_of_itself_3_9_3() -> None:
     async with a_table() as table:
         content = {"messages_in_context": 3, "tokens": 12, "mood": "calm"}
         answers(table.bot, Kind.REQUEST_STATUS, status_of(table.bot, content))
-        assert await Oversight(table.ann).request_status("bot", fields=["tokens"]) == content
+        assert await ParticipantControl(table.ann).request_status("bot", fields=["tokens"]) == content
         asked = next(envelope for envelope in table.seen if envelope.kind == Kind.REQUEST_STATUS)
         assert (asked.to, asked.content) == (("bot",), {"fields": ["tokens"]})
 
@@ -319,13 +319,13 @@ async def test_a_status_that_answers_something_else_is_not_the_answer() -> None:
             lambda asked: table.bot.compose(Kind.STATUS, content, correlation_id=["another"]),
         )
         with pytest.raises(Unanswered, match="bot"):
-            await Oversight(table.ann).request_status("bot", timeout_s=0.05)
+            await ParticipantControl(table.ann).request_status("bot", timeout_s=0.05)
         assert Kind.STATUS in table.kinds()
 
 
 async def test_who_is_not_here_is_asked_nothing() -> None:
     async with a_table() as table:
-        oversight = Oversight(table.ann)
+        oversight = ParticipantControl(table.ann)
         with pytest.raises(Absent, match="cat"):
             await oversight.request_status("cat")
         with pytest.raises(Absent, match="cat"):
@@ -337,14 +337,16 @@ async def test_who_leaves_instead_of_answering_is_absent() -> None:
     async with a_table() as table:
         answers(table.bot, Kind.COMPACT, lambda asked: table.space.cut("bot"))
         with pytest.raises(Absent, match="left"):
-            await Oversight(table.ann).compact("bot")
+            await ParticipantControl(table.ann).compact("bot")
 
 
 async def test_forgetting_names_the_direction_and_how_much_3_9_5() -> None:
     async with a_table() as table:
-        told = await Oversight(table.ann).forget("bot", "oldest", 10)
+        told = await ParticipantControl(table.ann).forget("bot", "oldest", 10)
         assert (told.to, told.content) == (("bot",), {"direction": "oldest", "entries": 10})
-        assert (await Oversight(table.ann).forget("bot", "newest")).content == {"direction": "newest"}
+        assert (await ParticipantControl(table.ann).forget("bot", "newest")).content == {
+            "direction": "newest"
+        }
 
 
 async def test_a_compaction_returns_when_it_is_done_3_9_7() -> None:
@@ -355,7 +357,9 @@ async def test_a_compaction_returns_when_it_is_done_3_9_7() -> None:
             Kind.COMPACT,
             lambda asked: table.bot.compose(Kind.COMPACT_DONE, done, correlation_id=[asked.id]),
         )
-        result = await Oversight(table.ann).compact("bot", target_tokens=16_000, reason="token_pressure")
+        result = await ParticipantControl(table.ann).compact(
+            "bot", target_tokens=16_000, reason="token_pressure"
+        )
         assert (result.freed_tokens, result.status, result.skipped) == (2048, "compacted", UNSET)
         asked = next(envelope for envelope in table.seen if envelope.kind == Kind.COMPACT)
         assert asked.content == {"reason": "token_pressure", "target_tokens": 16_000}
@@ -363,7 +367,7 @@ async def test_a_compaction_returns_when_it_is_done_3_9_7() -> None:
 
 async def test_clear_and_restart_are_addressed_and_carry_nothing_3_9_8_3_9_9() -> None:
     async with a_table() as table:
-        oversight = Oversight(table.ann)
+        oversight = ParticipantControl(table.ann)
         for told in (await oversight.clear("bot"), await oversight.restart("bot")):
             assert (told.to, told.content) == (("bot",), {})
         assert table.kinds() == ["participant/clear", "participant/restart"]
@@ -376,7 +380,7 @@ async def test_a_shutdown_returns_when_it_was_acknowledged_3_9_10() -> None:
             Kind.SHUTDOWN,
             lambda asked: table.bot.compose(Kind.CHAT_ACKNOWLEDGE, {}, correlation_id=[asked.id]),
         )
-        await Oversight(table.ann).shutdown("bot")
+        await ParticipantControl(table.ann).shutdown("bot")
         assert table.kinds()[-1] == Kind.CHAT_ACKNOWLEDGE
         assert "bot" in table.ann.session.roster
 
@@ -384,14 +388,14 @@ async def test_a_shutdown_returns_when_it_was_acknowledged_3_9_10() -> None:
 async def test_a_shutdown_returns_when_its_participant_has_left_3_9_10() -> None:
     async with a_table() as table:
         answers(table.bot, Kind.SHUTDOWN, lambda asked: table.space.cut("bot"))
-        await Oversight(table.ann).shutdown("bot")
+        await ParticipantControl(table.ann).shutdown("bot")
         assert Kind.PRESENCE in table.kinds()
 
 
 async def test_a_shutdown_that_is_ignored_is_in_force_3_9_10() -> None:
     async with a_table() as table:
         with pytest.raises(Unanswered, match="neither acknowledged"):
-            await Oversight(table.ann).shutdown("bot", timeout_s=0.02)
+            await ParticipantControl(table.ann).shutdown("bot", timeout_s=0.02)
         with pytest.raises(Refused) as refused:
             await table.bot.send(table.bot.compose("chat", {"text": "hi"}))
         assert refused.value.why is Refusal.SHUT_DOWN
@@ -399,18 +403,18 @@ async def test_a_shutdown_that_is_ignored_is_in_force_3_9_10() -> None:
 
 async def test_a_shutdown_of_who_is_not_here_returns_at_once() -> None:
     async with a_table() as table:
-        await Oversight(table.ann).shutdown("cat", timeout_s=60)
+        await ParticipantControl(table.ann).shutdown("cat", timeout_s=60)
 
 
 async def test_who_may_not_control_others_is_told_so() -> None:
     async with asyncio.timeout(5), Space(HOLDINGS) as space, space.connection("cat") as cat:
         with pytest.raises(Refused):
-            await Oversight(cat).pause("bot")
+            await ParticipantControl(cat).pause("bot")
 
 
 async def test_a_listener_is_left_behind_by_nothing_that_waits() -> None:
     async with a_table() as table:
-        management, oversight = Management(table.ann), Oversight(table.ann)
+        management, oversight = Management(table.ann), ParticipantControl(table.ann)
         before = table.ann.listeners
         await management.grant("bot", "chat", ack_within_s=0)
         with pytest.raises(Unanswered):

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import awaiting
 from mew.client.errors import Refused, StreamBroken
-from mew.client.reasoning import Reasoning, Reasonings
+from mew.client.reasoning import ReasoningBlock, ReasoningMonitor
 from mew.client.streams.streams import Streams
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
@@ -23,8 +23,8 @@ from mew.testing import Space
 class Table(NamedTuple):
     """A bot that reasons, ann who may do anything, and what ann has seen."""
 
-    bot: Connection
-    ann: Connection
+    bot: ClientConnection
+    ann: ClientConnection
     seen: list[Envelope]
 
     def said(self) -> list[tuple[str, str | None, str | None]]:
@@ -78,7 +78,7 @@ async def a_table() -> AsyncIterator[Table]:
 
 async def test_the_id_of_the_start_is_the_context_of_what_follows_3_5_1() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Which file?", about="req-1") as r:
+        async with ReasoningBlock(table.bot, "Which file?", about="req-1") as r:
             await r.thought("It is YAML")
             await r.chat("Is it?")
             await r.conclude("config.yaml")
@@ -97,7 +97,7 @@ async def test_the_id_of_the_start_is_the_context_of_what_follows_3_5_1() -> Non
 async def test_what_it_is_about_may_be_given_as_the_envelope() -> None:
     async with a_table() as table:
         request = await table.ann.send(table.ann.compose("chat", {"text": "why?"}, to=["bot"]))
-        async with Reasoning(table.bot, "Hm", about=request) as r:
+        async with ReasoningBlock(table.bot, "Hm", about=request) as r:
             pass
         await table.settle()
         start = next(envelope for envelope in table.seen if envelope.id == r.id)
@@ -107,9 +107,9 @@ async def test_what_it_is_about_may_be_given_as_the_envelope() -> None:
 async def test_a_reasoning_within_another_has_a_path_as_context_3_5_6() -> None:
     async with a_table() as table:
         async with (
-            Reasoning(table.bot, "outer") as outer,
-            Reasoning(table.bot, "middle", context=outer) as middle,
-            Reasoning(table.bot, "inner", context=middle.context) as inner,
+            ReasoningBlock(table.bot, "outer") as outer,
+            ReasoningBlock(table.bot, "middle", context=outer) as middle,
+            ReasoningBlock(table.bot, "inner", context=middle.context) as inner,
         ):
             await inner.thought("deep")
         await table.settle()
@@ -123,7 +123,7 @@ async def test_a_reasoning_within_another_has_a_path_as_context_3_5_6() -> None:
 
 async def test_a_conclusion_is_optional_3_5_1() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             await r.thought("well")
         await table.settle()
         assert [kind for kind, _, _ in table.said()] == ["start", "thought"]
@@ -131,7 +131,7 @@ async def test_a_conclusion_is_optional_3_5_1() -> None:
 
 async def test_a_conclusion_that_is_set_is_sent_when_the_block_ends() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             r.conclusion = "so it is"
         await table.settle()
         assert table.said()[-1] == ("conclusion", r.id, "so it is")
@@ -139,7 +139,7 @@ async def test_a_conclusion_that_is_set_is_sent_when_the_block_ends() -> None:
 
 async def test_nothing_follows_a_conclusion() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             await r.conclude("so it is")
             for late in (r.thought, r.chat, r.conclude):
                 with pytest.raises(RuntimeError, match="concluded"):
@@ -154,7 +154,7 @@ async def test_nothing_follows_a_conclusion() -> None:
 
 async def test_a_cancellation_after_the_conclusion_stops_nothing() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             await r.conclude("so it is")
             table.cancel(r.id)
             await table.both_have_seen_all()
@@ -165,7 +165,7 @@ async def test_who_may_not_reason_is_told_so() -> None:
     async with asyncio.timeout(5), Space({"bot": ["chat"]}) as space, space.connection("bot") as bot:
         listeners = bot.listeners
         with pytest.raises(Refused) as refused:
-            async with Reasoning(bot, "Hm"):
+            async with ReasoningBlock(bot, "Hm"):
                 pytest.fail("it must not begin")
         assert refused.value.why is Refusal.CAPABILITY_VIOLATION
         assert bot.listeners == listeners
@@ -177,7 +177,7 @@ async def test_who_may_not_reason_is_told_so() -> None:
 async def test_an_exception_cancels_the_sequence_and_goes_on_3_5_5() -> None:
     async with a_table() as table:
         with pytest.raises(ZeroDivisionError):
-            async with Reasoning(table.bot, "Hm", about="req-1") as r:
+            async with ReasoningBlock(table.bot, "Hm", about="req-1") as r:
                 raise ZeroDivisionError
         await table.settle()
         assert table.said()[-1] == ("cancel", r.id, "error")
@@ -189,7 +189,7 @@ async def test_an_exception_after_the_conclusion_leaves_the_conclusion_as_it_is(
     async with a_table() as table:
 
         async def conclude_and_fail() -> None:
-            async with Reasoning(table.bot, "Hm") as r:
+            async with ReasoningBlock(table.bot, "Hm") as r:
                 await r.conclude("so it is")
                 raise ZeroDivisionError
 
@@ -202,7 +202,7 @@ async def test_an_exception_after_the_conclusion_leaves_the_conclusion_as_it_is(
 async def test_a_cancellation_from_elsewhere_is_told_and_goes_on_3_5_5() -> None:
     async with a_table() as table:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01), Reasoning(table.bot, "Hm") as r:
+            async with asyncio.timeout(0.01), ReasoningBlock(table.bot, "Hm") as r:
                 await asyncio.Event().wait()
         await table.settle()
         assert table.said()[-1] == ("cancel", r.id, "cancelled")
@@ -214,7 +214,7 @@ async def test_who_gives_up_while_it_begins_says_so() -> None:
         pause = table.ann.compose("participant/pause", {}, to=["bot"])
         await table.ann.send(pause)
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01), Reasoning(table.bot, "Hm"):
+            async with asyncio.timeout(0.01), ReasoningBlock(table.bot, "Hm"):
                 pytest.fail("it must not begin")
         await table.ann.send(table.ann.compose("participant/resume", {}, to=["bot"]))
         await table.settle()
@@ -226,7 +226,7 @@ async def test_who_gives_up_while_it_begins_says_so() -> None:
 
 async def test_anyone_can_stop_the_work_3_5_5() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             table.cancel(r.id, reason="superseded")
             await asyncio.Event().wait()
             pytest.fail("it must not go on")
@@ -235,20 +235,20 @@ async def test_anyone_can_stop_the_work_3_5_5() -> None:
         assert [kind for kind, _, _ in table.said()] == ["start"]
 
 
-def by_path(r: Reasoning) -> tuple[str | None, str]:
+def by_path(r: ReasoningBlock) -> tuple[str | None, str]:
     return f"parent/{r.id}", ""
 
 
-def by_correlation(r: Reasoning) -> tuple[str | None, str]:
+def by_correlation(r: ReasoningBlock) -> tuple[str | None, str]:
     return None, r.id
 
 
 @pytest.mark.parametrize("naming", [by_path, by_correlation])
 async def test_a_cancellation_may_name_the_start_in_other_ways(
-    naming: Callable[[Reasoning], tuple[str | None, str]],
+    naming: Callable[[ReasoningBlock], tuple[str | None, str]],
 ) -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             context, about = naming(r)
             table.cancel(context, about=about)
             await asyncio.Event().wait()
@@ -257,7 +257,7 @@ async def test_a_cancellation_may_name_the_start_in_other_ways(
 
 async def test_a_cancellation_of_another_sequence_stops_nothing() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             table.cancel("another", about=r.id)  # its correlation is what the other one was about
             table.cancel(f"{r.id}/part")
             await table.both_have_seen_all()
@@ -266,7 +266,7 @@ async def test_a_cancellation_of_another_sequence_stops_nothing() -> None:
 
 async def test_no_thought_follows_a_cancellation_even_if_the_block_ignores_it_3_5_5() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             table.cancel(r.id)
             try:
                 await asyncio.Event().wait()
@@ -280,7 +280,7 @@ async def test_no_thought_follows_a_cancellation_even_if_the_block_ignores_it_3_
 async def test_a_task_beside_cannot_think_on_after_a_cancellation_3_5_5() -> None:
     async with a_table() as table:
         thinking: list[asyncio.Task[None]] = []
-        async with Reasoning(table.bot, "Hm") as r, asyncio.TaskGroup() as tasks:
+        async with ReasoningBlock(table.bot, "Hm") as r, asyncio.TaskGroup() as tasks:
             thinking.append(tasks.create_task(think_when_cancelled(r)))
             table.cancel(r.id)
         assert r.cancelled
@@ -289,7 +289,7 @@ async def test_a_task_beside_cannot_think_on_after_a_cancellation_3_5_5() -> Non
         assert [kind for kind, _, _ in table.said()] == ["start"]
 
 
-async def think_when_cancelled(r: Reasoning) -> None:
+async def think_when_cancelled(r: ReasoningBlock) -> None:
     try:
         await asyncio.Event().wait()
     finally:
@@ -300,7 +300,7 @@ async def test_after_the_block_the_task_is_as_if_it_was_never_cancelled() -> Non
     async with a_table() as table:
         task = asyncio.current_task()
         assert task is not None
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             table.cancel(r.id)
             await asyncio.Event().wait()
         assert task.cancelling() == 0
@@ -311,7 +311,7 @@ async def test_a_cancellation_that_the_block_does_not_notice_strikes_nothing_aft
     async with a_table() as table:
         task = asyncio.current_task()
         assert task is not None
-        async with Reasoning(table.bot, "Hm") as r:
+        async with ReasoningBlock(table.bot, "Hm") as r:
             hear_cancel(table.bot, r)  # and the block ends without waiting for anything
         assert r.cancelled
         assert task.cancelling() == 0
@@ -319,12 +319,12 @@ async def test_a_cancellation_that_the_block_does_not_notice_strikes_nothing_aft
         await table.settle()
 
 
-def hear_cancel(bot: Connection, r: Reasoning) -> None:
+def hear_cancel(bot: ClientConnection, r: ReasoningBlock) -> None:
     """As if a cancellation arrived right now."""
     hear(bot, bot.compose("reasoning/cancel", {}, context=r.id))
 
 
-def hear(connection: Connection, envelope: Envelope) -> None:
+def hear(connection: ClientConnection, envelope: Envelope) -> None:
     for listen in connection.listeners:
         listen(envelope, envelope.read(PAYLOADS[envelope.kind]))
 
@@ -335,7 +335,7 @@ async def test_an_error_of_a_block_that_was_cancelled_is_still_an_error() -> Non
         assert task is not None
 
         async def fail_when_cancelled() -> None:
-            async with Reasoning(table.bot, "Hm") as r:
+            async with ReasoningBlock(table.bot, "Hm") as r:
                 table.cancel(r.id)
                 try:
                     await asyncio.Event().wait()
@@ -355,7 +355,7 @@ async def test_a_cancellation_from_outside_at_the_same_time_is_not_swallowed() -
         assert task is not None
 
         async def be_cancelled_twice() -> None:
-            async with Reasoning(table.bot, "Hm") as r:
+            async with ReasoningBlock(table.bot, "Hm") as r:
                 hear_cancel(table.bot, r)
                 task.cancel()
                 await asyncio.Event().wait()
@@ -372,7 +372,7 @@ async def test_one_from_outside_that_was_not_noticed_either_still_strikes() -> N
         assert task is not None
 
         async def be_cancelled_twice_and_end() -> None:
-            async with Reasoning(table.bot, "Hm") as r:
+            async with ReasoningBlock(table.bot, "Hm") as r:
                 hear_cancel(table.bot, r)
                 task.cancel()
 
@@ -387,7 +387,7 @@ async def test_a_timeout_round_a_cancelled_reasoning_is_its_own_thing() -> None:
 
         async def be_cancelled_and_go_on() -> None:
             async with asyncio.timeout(0.05):
-                async with Reasoning(table.bot, "Hm") as r:
+                async with ReasoningBlock(table.bot, "Hm") as r:
                     table.cancel(r.id)
                     await asyncio.Event().wait()
                 assert r.cancelled
@@ -399,8 +399,8 @@ async def test_a_timeout_round_a_cancelled_reasoning_is_its_own_thing() -> None:
 
 async def test_stopping_the_whole_stops_its_parts_and_they_say_so() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "whole") as whole:
-            async with Reasoning(table.bot, "part", context=whole) as part:
+        async with ReasoningBlock(table.bot, "whole") as whole:
+            async with ReasoningBlock(table.bot, "part", context=whole) as part:
                 table.cancel(whole.id)
                 await asyncio.Event().wait()
             pytest.fail("the whole must not go on")
@@ -411,8 +411,8 @@ async def test_stopping_the_whole_stops_its_parts_and_they_say_so() -> None:
 
 async def test_stopping_a_part_lets_the_whole_go_on() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "whole") as whole:
-            async with Reasoning(table.bot, "part", context=whole) as part:
+        async with ReasoningBlock(table.bot, "whole") as whole:
+            async with ReasoningBlock(table.bot, "part", context=whole) as part:
                 table.cancel(part.context)
                 await asyncio.Event().wait()
             await whole.thought("without it, then")
@@ -424,8 +424,8 @@ async def test_whole_and_part_may_both_be_stopped() -> None:
         task = asyncio.current_task()
         assert task is not None
         async with (
-            Reasoning(table.bot, "whole") as whole,
-            Reasoning(table.bot, "part", context=whole) as part,
+            ReasoningBlock(table.bot, "whole") as whole,
+            ReasoningBlock(table.bot, "part", context=whole) as part,
         ):
             hear_cancel(table.bot, part)
             hear_cancel(table.bot, whole)
@@ -437,7 +437,7 @@ async def test_whole_and_part_may_both_be_stopped() -> None:
 
 async def test_a_cancellation_before_the_start_is_accepted_counts_too() -> None:
     async with a_table() as table:
-        r = Reasoning(table.bot, "Hm")
+        r = ReasoningBlock(table.bot, "Hm")
 
         def at_once(envelope: Envelope, payload: Any) -> None:
             if envelope.id == r.id:
@@ -461,7 +461,7 @@ async def test_a_cancellation_while_the_connection_is_lost_stops_the_work_when_i
         space.connection("ann") as ann,
         space.connection("bot") as bot,
     ):
-        async with Reasoning(bot, "Hm") as r:
+        async with ReasoningBlock(bot, "Hm") as r:
             space.cut("bot")
             await ann.send(ann.compose("reasoning/cancel", {"reason": "superseded"}, context=r.id))
             assert not r.cancelled
@@ -503,7 +503,7 @@ def opening(tape: Tape) -> Callable[[], Awaitable[Tape]]:
 async def test_thoughts_may_go_over_a_stream_that_the_start_names_3_10_1() -> None:
     async with a_table() as table:
         tape = Tape()
-        async with Reasoning(table.bot, "Hm", open_stream=opening(tape)) as r:
+        async with ReasoningBlock(table.bot, "Hm", open_stream=opening(tape)) as r:
             await r.thought("one")
             await r.thought("two")
             await r.conclude("three")
@@ -519,7 +519,7 @@ async def test_thoughts_may_go_over_a_stream_that_the_start_names_3_10_1() -> No
 async def test_a_stream_that_was_given_is_not_closed() -> None:
     async with a_table() as table:
         tape = Tape()
-        async with Reasoning(table.bot, "Hm", stream=tape) as r:
+        async with ReasoningBlock(table.bot, "Hm", stream=tape) as r:
             await r.thought("one")
         assert (len(tape.lines), tape.closed) == (1, [])
 
@@ -528,9 +528,9 @@ async def test_the_stream_is_closed_with_why_it_ended_3_10_4() -> None:
     async with a_table() as table:
         failed, stopped = Tape(), Tape()
         with pytest.raises(ZeroDivisionError):
-            async with Reasoning(table.bot, "Hm", open_stream=opening(failed)):
+            async with ReasoningBlock(table.bot, "Hm", open_stream=opening(failed)):
                 raise ZeroDivisionError
-        async with Reasoning(table.bot, "Hm", open_stream=opening(stopped)) as r:
+        async with ReasoningBlock(table.bot, "Hm", open_stream=opening(stopped)) as r:
             table.cancel(r.id)
             await asyncio.Event().wait()
         assert (failed.closed, stopped.closed) == (["error"], ["cancelled"])
@@ -540,7 +540,7 @@ async def test_the_stream_of_a_start_that_is_refused_is_closed() -> None:
     async with asyncio.timeout(5), Space({"bot": ["chat"]}) as space, space.connection("bot") as bot:
         tape = Tape()
         with pytest.raises(Refused):
-            async with Reasoning(bot, "Hm", open_stream=opening(tape)):
+            async with ReasoningBlock(bot, "Hm", open_stream=opening(tape)):
                 pytest.fail("it must not begin")
         assert tape.closed == ["error"]
 
@@ -548,7 +548,7 @@ async def test_the_stream_of_a_start_that_is_refused_is_closed() -> None:
 async def test_thoughts_go_on_as_envelopes_when_the_stream_breaks() -> None:
     async with a_table() as table:
         tape = Tape()
-        async with Reasoning(table.bot, "Hm", stream=tape) as r:
+        async with ReasoningBlock(table.bot, "Hm", stream=tape) as r:
             await r.thought("one")
             tape.broken = True
             await r.thought("two")
@@ -561,10 +561,10 @@ async def test_whoever_follows_reads_the_thoughts_from_the_stream_3_10_1() -> No
     holdings = {"ann": ["*"], "bot": ["reasoning/*", "stream/*"]}
     async with asyncio.timeout(5), Space(holdings) as space:
         ann, bot = space.connection("ann"), space.connection("bot")
-        reading, writing, watcher = Streams(ann), Streams(bot), Reasonings(ann)
+        reading, writing, watcher = Streams(ann), Streams(bot), ReasoningMonitor(ann)
         async with ann, bot, reading.incoming() as incoming:
             with awaiting(ann, lambda seen, _: watcher.active or None) as started:
-                async with Reasoning(bot, "Hm", open_stream=writing.open) as r:
+                async with ReasoningBlock(bot, "Hm", open_stream=writing.open) as r:
                     await r.thought("one")
                     await r.thought("two")
                     ((active,), stream) = await started, await anext(incoming)
@@ -579,8 +579,8 @@ async def test_whoever_follows_reads_the_thoughts_from_the_stream_3_10_1() -> No
 
 async def test_it_is_known_who_reasons_about_what() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
-        async with Reasoning(table.bot, "Hm", about="req-1", stream=Tape()) as r:
+        watcher = ReasoningMonitor(table.ann)
+        async with ReasoningBlock(table.bot, "Hm", about="req-1", stream=Tape()) as r:
             await table.settle()
             (active,) = watcher.of_others
             assert (active.id, active.by, active.context) == (r.id, "bot", r.id)
@@ -592,10 +592,10 @@ async def test_it_is_known_who_reasons_about_what() -> None:
 
 async def test_a_person_stops_any_active_sequence_without_writing_envelopes_3_5_5() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
+        watcher = ReasoningMonitor(table.ann)
         async with (
-            Reasoning(table.bot, "whole") as whole,
-            Reasoning(table.bot, "part", context=whole, about="req-1") as part,
+            ReasoningBlock(table.bot, "whole") as whole,
+            ReasoningBlock(table.bot, "part", context=whole, about="req-1") as part,
         ):
             await table.settle()
             table.ann.spawn(watcher.cancel(part.id, "timeout"))
@@ -610,25 +610,25 @@ async def test_a_person_stops_any_active_sequence_without_writing_envelopes_3_5_
 
 async def test_a_sequence_that_began_before_one_came_can_be_stopped_too() -> None:
     async with a_table() as table:
-        async with Reasoning(table.bot, "Hm") as r:
-            table.ann.spawn(Reasonings(table.ann).cancel(r.id))
+        async with ReasoningBlock(table.bot, "Hm") as r:
+            table.ann.spawn(ReasoningMonitor(table.ann).cancel(r.id))
             await asyncio.Event().wait()
         assert r.cancelled
 
 
 async def test_ones_own_sequences_are_among_the_active_and_not_of_others() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.bot)
-        async with Reasoning(table.bot, "Hm") as r:
+        watcher = ReasoningMonitor(table.bot)
+        async with ReasoningBlock(table.bot, "Hm") as r:
             assert [active.id for active in watcher.active] == [r.id]
             assert watcher.of_others == ()
 
 
 async def test_a_part_is_over_with_the_whole() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
-        async with Reasoning(table.bot, "whole") as whole:
-            async with Reasoning(table.bot, "part", context=whole):
+        watcher = ReasoningMonitor(table.ann)
+        async with ReasoningBlock(table.bot, "whole") as whole:
+            async with ReasoningBlock(table.bot, "part", context=whole):
                 pass
             await whole.conclude("so it is")
         await table.settle()
@@ -637,8 +637,8 @@ async def test_a_part_is_over_with_the_whole() -> None:
 
 async def test_the_answer_to_what_it_is_about_ends_it_3_5_1() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
-        async with Reasoning(table.bot, "Hm", about="req-1"):
+        watcher = ReasoningMonitor(table.ann)
+        async with ReasoningBlock(table.bot, "Hm", about="req-1"):
             pass
         await table.settle()
         assert [active.about for active in watcher.active] == [("req-1",)]
@@ -650,8 +650,8 @@ async def test_the_answer_to_what_it_is_about_ends_it_3_5_1() -> None:
 
 async def test_only_its_author_concludes_a_sequence() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
-        async with Reasoning(table.bot, "Hm") as r:
+        watcher = ReasoningMonitor(table.ann)
+        async with ReasoningBlock(table.bot, "Hm") as r:
             await table.ann.send(table.ann.compose("reasoning/conclusion", {"message": "no"}, context=r.id))
             await table.settle()
             assert len(watcher.active) == 1
@@ -660,12 +660,12 @@ async def test_only_its_author_concludes_a_sequence() -> None:
 async def test_a_sequence_is_over_when_its_author_has_left() -> None:
     holdings = {"ann": ["*"], "bot": ["reasoning/*"]}
     async with asyncio.timeout(5), Space(holdings) as space, space.connection("ann") as ann:
-        watcher = Reasonings(ann)
+        watcher = ReasoningMonitor(ann)
         with (
             awaiting(ann, lambda seen, _: watcher.active or None) as started,
             awaiting(ann, lambda seen, payload: seen if leaves(payload) else None) as left,
         ):
-            async with space.connection("bot") as bot, Reasoning(bot, "Hm") as r:
+            async with space.connection("bot") as bot, ReasoningBlock(bot, "Hm") as r:
                 assert [active.id for active in await started] == [r.id]
             await left
         assert watcher.active == ()
@@ -677,8 +677,8 @@ def leaves(payload: Any) -> bool:
 
 async def test_nobody_pushes_out_the_sequences_of_another() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
-        async with Reasoning(table.bot, "Hm") as r:
+        watcher = ReasoningMonitor(table.ann)
+        async with ReasoningBlock(table.bot, "Hm") as r:
             await table.settle()
             for _ in range(1_100):
                 hear(table.ann, table.ann.compose("reasoning/start", {"message": "flood"}))
@@ -688,7 +688,7 @@ async def test_nobody_pushes_out_the_sequences_of_another() -> None:
 
 async def test_what_a_start_names_is_kept_in_part_where_it_is_much() -> None:
     async with a_table() as table:
-        watcher = Reasonings(table.ann)
+        watcher = ReasoningMonitor(table.ann)
         payload, about = {"message": "Hm", "stream_id": "x" * 1_000}, [f"req-{n}" for n in range(1_000)]
         await table.bot.send(table.bot.compose("reasoning/start", payload, correlation_id=about))
         await table.settle()

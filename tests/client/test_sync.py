@@ -573,7 +573,7 @@ def test_what_is_asked_is_told_in_the_thread_that_waits(stage: Stage, aside: Cal
     told: list[tuple[str, threading.Thread]] = []
     aside(lambda: first(stage.ann.proposals()).approve())
     asked = stage.bot.ask(
-        "calculator", "ping", on_stage=lambda one: told.append((str(one), threading.current_thread()))
+        "calculator", "ping", on_update=lambda one: told.append((str(one), threading.current_thread()))
     )
     assert asked == {}
     assert [said for said, _ in told][:2] == ["waiting for approval", "approved by ann, running"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from mew import testing
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.feed import HIGH
 from mew.client.connection.websocket import Via, WebSocketTransport
 from mew.client.errors import ConnectError, Disconnected, Refused, Uncertain
@@ -28,7 +28,7 @@ KNOWS_IDS: Final = ("memory", "header", "subprotocol")
 class Reach:
     """Ways into one space, and a way to lose them."""
 
-    def __init__(self, connection: Callable[..., Connection], cut: Callable[[str], None]) -> None:
+    def __init__(self, connection: Callable[..., ClientConnection], cut: Callable[[str], None]) -> None:
         self.connection = connection
         self.cut = cut
 
@@ -57,9 +57,9 @@ async def reach(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def over_sockets(gateway: Gateway, via: Via = Via.HEADER) -> Reach:
-    def connection(who: str, recall: int = 0) -> Connection:
+    def connection(who: str, recall: int = 0) -> ClientConnection:
         transport = WebSocketTransport(gateway.url, space="demo", token=f"t-{who}", via=via)
-        return Connection(transport, recall=recall)
+        return ClientConnection(transport, recall=recall)
 
     def cut(who: str) -> None:
         for connection in gateway._node.rooms["demo"].connections.values():
@@ -92,13 +92,13 @@ class View(list[str]):
             await self._grown.wait()
 
 
-def watched(connection: Connection) -> View:
+def watched(connection: ClientConnection) -> View:
     view = View()
     connection.listen(view.listen)
     return view
 
 
-async def say(connection: Connection, text: str, **fields: Any) -> Envelope:
+async def say(connection: ClientConnection, text: str, **fields: Any) -> Envelope:
     return await connection.send(connection.compose(Kind.CHAT, {"text": text}, **fields))
 
 
@@ -274,7 +274,7 @@ async def test_a_wrong_token_is_said_and_not_tried_again(tmp_path: Path, via: Vi
     async with asyncio.timeout(20), Gateway(load_config(config(tmp_path), {}), {}) as gateway:
         transport = WebSocketTransport(gateway.url, space="demo", token="t-nobody", via=via)
         with pytest.raises(ConnectError) as error:
-            await Connection(transport, first_within_s=60).__aenter__()
+            await ClientConnection(transport, first_within_s=60).__aenter__()
         assert not error.value.come_back
         assert "t-nobody" not in str(error.value)
 
@@ -283,24 +283,26 @@ async def test_a_space_that_is_not_there_is_named(tmp_path: Path) -> None:
     async with asyncio.timeout(20), Gateway(load_config(config(tmp_path), {}), {}) as gateway:
         transport = WebSocketTransport(gateway.url, space="dmeo", token="t-ann")
         with pytest.raises(ConnectError, match="'dmeo'") as error:
-            await Connection(transport).__aenter__()
+            await ClientConnection(transport).__aenter__()
         assert error.value.status == 404
 
 
 async def test_nobody_there_is_an_error_at_once_unless_one_is_ready_to_wait(unused_tcp_port: int) -> None:
     url = f"ws://127.0.0.1:{unused_tcp_port}"
     with pytest.raises(ConnectError, match="cannot be reached") as error:
-        await Connection(WebSocketTransport(url, space="demo", token="t")).__aenter__()
+        await ClientConnection(WebSocketTransport(url, space="demo", token="t")).__aenter__()
     assert error.value.come_back
 
 
 async def test_a_token_may_be_in_a_file_and_a_missing_one_is_named(tmp_path: Path) -> None:
     async with asyncio.timeout(20), Gateway(load_config(config(tmp_path), {}), {}) as gateway:
         (tmp_path / "token").write_text("t-ann\n")
-        async with Connection(WebSocketTransport(gateway.url, space="demo", token=tmp_path / "token")) as ann:
+        async with ClientConnection(
+            WebSocketTransport(gateway.url, space="demo", token=tmp_path / "token")
+        ) as ann:
             assert ann.session.me == "ann"
         with pytest.raises(ConnectError, match="missing"):
-            await Connection(WebSocketTransport(gateway.url, token=tmp_path / "missing")).__aenter__()
+            await ClientConnection(WebSocketTransport(gateway.url, token=tmp_path / "missing")).__aenter__()
 
 
 @pytest.mark.parametrize(

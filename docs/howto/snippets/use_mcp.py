@@ -50,7 +50,7 @@ async def sample(params: dict[str, Any], call: mew.Call) -> dict[str, Any]:
 async def use(me: mew.Client) -> str:
     text = await me.read("library", "notes://today")
     (message,) = await me.prompt("library", "summary", {"language": "French"})
-    placed = await me.call("library", "archive", {"name": "today"}, on_stage=print)
+    placed = await me.call("library", "archive", {"name": "today"}, on_update=print)
     return f"{text} {message.content} {placed}"
 
 

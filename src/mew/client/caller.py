@@ -6,13 +6,13 @@ from typing import Any, Final
 from mew.proposals.book import ProposalBook
 from mew.proposals.catalogue import Catalogue, Tool
 
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 from .errors import RpcError
 from .mcp.requests import OnProgress, Requests, tool_call
 from .mcp.results import Message, contents_of, messages_of, value_of
 from .member import Member
-from .proposals.outcomes import OnStage, Strategy
-from .proposals.proposer import Proposals
+from .proposals.outcomes import OnUpdate, Strategy
+from .proposals.proposer import Proposer
 from .proposals.review import Reviews
 from .proposals.tracker import keep_current
 from .streams.streams import Streams
@@ -25,7 +25,7 @@ _INVALID: Final = -32603
 class Caller(Member):
     """Asks others: by a request where it may, by a proposal where it may only propose."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)
         self.catalogue = Catalogue()
         """What each participant offers, as far as anyone asked."""
@@ -36,7 +36,7 @@ class Caller(Member):
         self._requests = Requests(connection, self.streams)
         keep_current(connection, self.book)
         self._reviews = Reviews(connection, self.book, self._requests)
-        self._proposals = Proposals(connection, self._requests, self.book)
+        self._proposals = Proposer(connection, self._requests, self.book)
 
     async def request(
         self,
@@ -80,7 +80,7 @@ class Caller(Member):
         *,
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
         context: str | None = None,
@@ -92,7 +92,7 @@ class Caller(Member):
 
         Without `timeout_s` a request has 60 seconds, a proposal 300; `strategy` and `reviewers` are for the latter, as
         in `propose`, as are `why`, which reviewers are shown, and `expires_in`, the seconds after which nobody can
-        approve it. `on_stage` is told where it stands. Cancelled, it takes back what it sent.
+        approve it. `on_update` is told where it stands. Cancelled, it takes back what it sent.
 
         Raises:
             RpcError: the answer is a JSON-RPC error, or no result as MCP has them.
@@ -110,7 +110,7 @@ class Caller(Member):
             params,
             timeout_s=timeout_s,
             on_progress=on_progress,
-            on_stage=on_stage,
+            on_update=on_update,
             strategy=strategy,
             reviewers=reviewers,
             context=context,
@@ -145,7 +145,7 @@ class Caller(Member):
         *,
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
         why: str | None = None,
@@ -172,7 +172,7 @@ class Caller(Member):
             tool_call(tool, arguments),
             timeout_s=timeout_s,
             on_progress=on_progress,
-            on_stage=on_stage,
+            on_update=on_update,
             strategy=strategy,
             reviewers=reviewers,
             why=why,
@@ -197,7 +197,7 @@ class Caller(Member):
         *,
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
         why: str | None = None,
@@ -216,7 +216,7 @@ class Caller(Member):
             {"uri": uri},
             timeout_s=timeout_s,
             on_progress=on_progress,
-            on_stage=on_stage,
+            on_update=on_update,
             strategy=strategy,
             reviewers=reviewers,
             why=why,
@@ -238,7 +238,7 @@ class Caller(Member):
         arguments: Mapping[str, str] | None = None,
         *,
         timeout_s: float | None = None,
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
         why: str | None = None,
@@ -256,7 +256,7 @@ class Caller(Member):
             "prompts/get",
             tool_call(name, arguments),
             timeout_s=timeout_s,
-            on_stage=on_stage,
+            on_update=on_update,
             strategy=strategy,
             reviewers=reviewers,
             why=why,

@@ -13,7 +13,7 @@ from mew.protocol.errors import ProtocolError
 from mew.protocol.kinds import Acknowledgement, Chat, Kind, ReasonPayload, Welcome
 from mew.protocol.visible import cut
 
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 
 __all__ = ["About", "ChatQueue", "ChatRoom", "Format", "ids_of"]
 
@@ -119,7 +119,7 @@ class ChatRoom:
     All that send raise `Refused` where the gateway says no.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         """From here on, what is said is in the queue; made before its connection is entered, it misses nothing."""
         self.queue = ChatQueue(connection.session.me)
         self._connection = connection

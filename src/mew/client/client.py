@@ -12,16 +12,23 @@ from mew.protocol.envelope import Envelope
 
 from .caller import Caller
 from .chat import About, ChatRoom
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 from .connection.feed import Feed
 from .connection.websocket import Via, WebSocketTransport, address
-from .management import Granted, Invited, Management, Oversight, Written, acknowledge_grants
+from .management import (
+    IssuedGrant,
+    IssuedInvitation,
+    Management,
+    ParticipantControl,
+    Written,
+    acknowledge_grants,
+)
 from .mcp.questions import Question, Questions
 from .mcp.requests import OnProgress, tool_call
-from .proposals.outcomes import OnStage, Strategy
+from .proposals.outcomes import OnUpdate, Strategy
 from .proposals.proposer import Proposal
 from .proposals.review import Review
-from .reasoning import Reasoning, Reasonings
+from .reasoning import ReasoningBlock, ReasoningMonitor
 from .streams.files import Progress, Saved, Uploaded, save, upload
 from .streams.stream import Stream
 
@@ -35,14 +42,14 @@ class Client(Caller):
     one unbroken stream. It belongs to one event loop.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         super().__init__(connection)
         acknowledge_grants(connection)
         self.chats = ChatRoom(connection)
         """Chat that awaits acknowledgement, and what becomes of one's own (§3.4)."""
-        self.reasonings = Reasonings(connection)
+        self.reasonings = ReasoningMonitor(connection)
         """Who is reasoning now, and the way to stop it (§3.5.5)."""
-        self.control = Oversight(connection)
+        self.control = ParticipantControl(connection)
         """Pause, resume, ask and reset others (§3.9)."""
         self._questions = Questions(connection)
         self._management = Management(connection)
@@ -68,7 +75,7 @@ class Client(Caller):
         fallback_s: float = 30.0,
         context: str | None = None,
         correlation_id: Sequence[str] = (),
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         on_progress: OnProgress | None = None,
         why: str | None = None,
         expires_in: float | None = None,
@@ -89,7 +96,7 @@ class Client(Caller):
             fallback_s=fallback_s,
             context=context,
             correlation_id=correlation_id,
-            on_stage=on_stage,
+            on_update=on_update,
             on_progress=on_progress,
             why=why,
             expires_in=expires_in,
@@ -106,7 +113,7 @@ class Client(Caller):
         reviewers: str | Sequence[str] = (),
         timeout_s: float | None = None,
         fallback_s: float = 30.0,
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         on_progress: OnProgress | None = None,
         why: str | None = None,
         expires_in: float | None = None,
@@ -128,7 +135,7 @@ class Client(Caller):
             reviewers=reviewers,
             timeout_s=timeout_s,
             fallback_s=fallback_s,
-            on_stage=on_stage,
+            on_update=on_update,
             on_progress=on_progress,
             why=why,
             expires_in=expires_in,
@@ -195,9 +202,9 @@ class Client(Caller):
         message: str,
         *,
         about: Envelope | str | None = None,
-        context: Reasoning | str | None = None,
+        context: ReasoningBlock | str | None = None,
         over_stream: bool = False,
-    ) -> Reasoning:
+    ) -> ReasoningBlock:
         """Reason so that everyone can follow, for `async with`; a `reasoning/cancel` by anyone ends the block.
 
             async with me.reasoning("Looking at the logs", about=request) as r:
@@ -207,7 +214,7 @@ class Client(Caller):
         `over_stream`: the thoughts travel on a stream, and only start and conclusion as envelopes.
         """
         open_stream: Callable[[], Any] | None = self.streams.open if over_stream else None
-        return Reasoning(self.connection, message, about=about, context=context, open_stream=open_stream)
+        return ReasoningBlock(self.connection, message, about=about, context=context, open_stream=open_stream)
 
     # Files, over streams.
 
@@ -260,7 +267,7 @@ class Client(Caller):
         ttl_s: float | None = None,
         expires_at: datetime | None = None,
         ack_within_s: float = 5.0,
-    ) -> Granted:
+    ) -> IssuedGrant:
         """Give capabilities that I hold; returns when the recipient has acknowledged, or could not in time."""
         return await self._management.grant(
             recipient,
@@ -283,7 +290,7 @@ class Client(Caller):
         *capabilities: Written,
         email: str | None = None,
         reason: str | None = None,
-    ) -> Invited:
+    ) -> IssuedInvitation:
         """Let somebody in with these capabilities; returns the token that the gateway made for them."""
         return await self._management.invite(participant_id, *capabilities, email=email, reason=reason)
 
@@ -326,4 +333,4 @@ def connect(
     )
     if recall and transport.space is None:
         raise ValueError("recall= needs space=, or ?space= in the URL")
-    return Client(Connection(transport, first_within_s=first_within_s, recall=recall))
+    return Client(ClientConnection(transport, first_within_s=first_within_s, recall=recall))

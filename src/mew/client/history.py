@@ -14,17 +14,17 @@ from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import ProtocolError
 
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 from .connection.transport import Walk
 from .errors import ConnectError
 
-__all__ = ["Asked", "History"]
+__all__ = ["HistoryFilter", "HistoryIterator"]
 
 _AWAY_S: Final = 30.0
 _AGAIN_S: Final = 0.5
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class HistoryFilter(Struct, frozen=True, kw_only=True):
     """What to look for. An envelope may stand for its id."""
 
     limit: int | None = None
@@ -61,13 +61,13 @@ class Asked(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in given.items() if value is not None}
 
 
-class History(AsyncIterator[Envelope]):
+class HistoryIterator(AsyncIterator[Envelope]):
     """An async iterator, to be gone through once. After a `ConnectError` it goes on where it was.
 
     It waits where the gateway is busy, and some time for one that is away.
     """
 
-    def __init__(self, connection: Connection, asked: Asked) -> None:
+    def __init__(self, connection: ClientConnection, asked: HistoryFilter) -> None:
         self._connection = connection
         self._walk = Walk(
             connection.transport, asked.query(), limit=asked.limit, space=connection.session.space.id

@@ -26,11 +26,18 @@ from mew.protocol.kinds import (
     Revoke,
 )
 
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 from .connection.reply import answered, awaiting, gone
 from .errors import Absent, Unanswered
 
-__all__ = ["Granted", "Invited", "Management", "Oversight", "Written", "acknowledge_grants"]
+__all__ = [
+    "IssuedGrant",
+    "IssuedInvitation",
+    "Management",
+    "ParticipantControl",
+    "Written",
+    "acknowledge_grants",
+]
 
 Written = str | Mapping[str, Any] | Capability
 """A capability as people write it: an object, or the shorthand `mcp/request:tools/call:read_*`."""
@@ -39,7 +46,7 @@ _GATEWAY_S: Final = 10.0  # what the gateway itself says or does; ours takes mil
 
 
 @dataclass(frozen=True)
-class Granted:
+class IssuedGrant:
     """A grant that is in force; `id` is what `revoke` takes as `grant_id`."""
 
     id: EnvelopeId
@@ -50,7 +57,7 @@ class Granted:
 
 
 @dataclass(frozen=True)
-class Invited:
+class IssuedInvitation:
     """An invitation; its token is shown to the inviter alone, here and never again."""
 
     participant_id: ParticipantId
@@ -63,7 +70,7 @@ class Invited:
 class Management:
     """What one may do to the space and to who is in it, as far as one's capabilities go."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
     async def grant(
@@ -74,7 +81,7 @@ class Management:
         ttl_s: float | None = None,
         expires_at: datetime | None = None,
         ack_within_s: float = 5.0,
-    ) -> Granted:
+    ) -> IssuedGrant:
         """Give capabilities, for good, for a time or until a moment; none that one does not hold (§3.6.6).
 
         Returns once the recipient has acknowledged, has left, or has not answered within `ack_within_s`; at once
@@ -111,7 +118,7 @@ class Management:
                     acknowledged = await answered(answer, ack_within_s, "no acknowledgement")
                 except Unanswered:
                     acknowledged = False
-        return Granted(EnvelopeId(envelope.id), ParticipantId(recipient), given, acknowledged)
+        return IssuedGrant(EnvelopeId(envelope.id), ParticipantId(recipient), given, acknowledged)
 
     async def revoke(
         self,
@@ -143,7 +150,7 @@ class Management:
         *capabilities: Written,
         email: str | None = None,
         reason: str | None = None,
-    ) -> Invited:
+    ) -> IssuedInvitation:
         """Let somebody new into the space, with these capabilities to begin with.
 
         Raises:
@@ -168,7 +175,7 @@ class Management:
             await connection.send(envelope)
             ack = await answered(answer, _GATEWAY_S, f"{participant_id!r} is invited, but no token came")
         mail = None if ack.email is UNSET else ack.email
-        return Invited(ParticipantId(ack.participant_id), ack.token, ack.connection_url, mail)
+        return IssuedInvitation(ParticipantId(ack.participant_id), ack.token, ack.connection_url, mail)
 
     async def kick(self, participant_id: str, *, reason: str | None = None) -> Envelope:
         """Remove somebody; returns once its leaving was seen, at once where it is not here now.
@@ -191,7 +198,7 @@ class Management:
         return envelope
 
 
-def acknowledge_grants(connection: Connection) -> None:
+def acknowledge_grants(connection: ClientConnection) -> None:
     """From now on, answer each grant to oneself with `capability/grant-ack` (§3.6.3), where one may."""
     accepted = Acknowledgement(status="accepted")
 
@@ -221,10 +228,10 @@ _PAUSED_MAX: Final = 1_024
 _PAUSES_MAX: Final = 32
 
 
-class Oversight:
+class ParticipantControl:
     """All of these raise `Refused` where the gateway says no, which it does where one's capabilities do not reach."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         """From here on, the pauses of everyone are known."""
         self._connection = connection
         self._pauses: dict[str, tuple[str, ...]] = {}

@@ -8,10 +8,10 @@ from typing import Any, Self
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import Envelope, ParticipantId
 
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 from .connection.feed import Feed, Filter
 from .connection.session import Gap, Misconduct, Roster
-from .history import Asked, History
+from .history import HistoryFilter, HistoryIterator
 
 __all__ = ["Member"]
 
@@ -19,7 +19,7 @@ __all__ = ["Member"]
 class Member:
     """Somebody in a space, with nothing but envelopes. An async context: inside it, connected."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
 
     async def __aenter__(self) -> Self:
@@ -145,7 +145,7 @@ class Member:
         participant: str | None = None,
         correlation: Envelope | str | None = None,
         newest_first: bool = False,
-    ) -> History:
+    ) -> HistoryIterator:
         """The envelopes shown so far that fit everything given, for `async for`: fetched as they are asked for.
 
             async for envelope in me.history(kind="mcp/proposal", newest_first=True): ...
@@ -160,7 +160,7 @@ class Member:
             ValueError: a moment without a time zone, or a limit below 1.
             InvalidCapability: the kind is no pattern.
         """
-        asked = Asked(
+        asked = HistoryFilter(
             limit=limit,
             before=before,
             after=after,
@@ -171,4 +171,4 @@ class Member:
             correlation=correlation,
             newest_first=newest_first,
         )
-        return History(self.connection, asked)
+        return HistoryIterator(self.connection, asked)

@@ -17,10 +17,10 @@ from mew.protocol.kinds import Chat, Kind, Presence, ReasonPayload, Welcome
 from mew.protocol.kinds import ReasoningPayload as Message
 from mew.protocol.visible import cut
 
-from .connection.connection import Connection
+from .connection.connection import ClientConnection
 from .errors import MewError, Refused, StreamBroken
 
-__all__ = ["ActiveReasoning", "Reasoning", "Reasonings", "ThoughtStream", "is_about"]
+__all__ = ["ActiveReasoning", "ReasoningBlock", "ReasoningMonitor", "ThoughtStream", "is_about"]
 
 _LAST_WORDS_S: Final = 1.0  # for the cancellation of a sequence that failed to be accepted
 
@@ -36,7 +36,7 @@ class ThoughtStream(Protocol):
     async def close(self, reason: str, /) -> None: ...
 
 
-class Reasoning:
+class ReasoningBlock:
     """A sequence of thoughts, as an async context: `reasoning/start` when entered.
 
         async with Reasoning(connection, "Which file?", about=request) as r:
@@ -54,11 +54,11 @@ class Reasoning:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         message: str,
         *,
         about: Envelope | str | None = None,
-        context: "Reasoning | str | None" = None,
+        context: "ReasoningBlock | str | None" = None,
         stream: ThoughtStream | None = None,
         open_stream: Callable[[], Awaitable[ThoughtStream]] | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class Reasoning:
         self.cancel_reason: str | None = None
         self._connection = connection
         self._about = () if about is None else (about.id if isinstance(about, Envelope) else about,)
-        self._parent = context.context if isinstance(context, Reasoning) else context
+        self._parent = context.context if isinstance(context, ReasoningBlock) else context
         self._stream, self._open_stream, self._broken = stream, open_stream, False
         self._state: Literal["new", "open", "concluded", "left"] = "new"
         self._conclusion_id: str | None = None
@@ -293,14 +293,14 @@ class ActiveReasoning:
     """Of the stream that carries its thoughts, where one does."""
 
 
-class Reasonings:
+class ReasoningMonitor:
     """The sequences that are active: started, and neither concluded nor cancelled.
 
     As a conclusion is optional, one is over too when its author has left or answered what it was about, and with the
     one of which it is a part.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         """From here on, those that start are known."""
         self._connection = connection
         self._active: dict[EnvelopeId, ActiveReasoning] = {}

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from mew.client.connection.connection import Connection
-from mew.client.connection.transport import Link, Transport
+from mew.client.connection.connection import ClientConnection
+from mew.client.connection.transport import Transport, TransportLink
 from mew.protocol.envelope import EnvelopeId
 from mew.testing import Space
 
@@ -19,7 +19,7 @@ class Slow:
         self.closed = False
         self.page = transport.page
 
-    async def open(self, after: EnvelopeId | None) -> Link:
+    async def open(self, after: EnvelopeId | None) -> TransportLink:
         link = await self._transport.open(after)
 
         async def close() -> None:
@@ -40,7 +40,7 @@ async def test_who_is_cancelled_while_it_says_goodbye_leaves_nothing_behind() ->
         beside: list[asyncio.Task[None]] = []
 
         async def visit() -> None:
-            async with Connection(transport) as connection:
+            async with ClientConnection(transport) as connection:
                 beside.append(connection.spawn(asyncio.Event().wait()))
 
         visiting = asyncio.ensure_future(visit())

@@ -11,7 +11,7 @@ from tests.client.ear import Ear
 
 from mew.client.client import Client
 from mew.client.errors import RpcError, StreamBroken, ToolError
-from mew.client.mcp.large_result import ENVELOPE_BYTES_MAX, PARCEL_BYTES_MAX, parcel_in
+from mew.client.mcp.large_result import ENVELOPE_BYTES_MAX, PARCEL_BYTES_MAX, large_result_in
 from mew.client.mcp.results import ToolResult
 from mew.client.participant.participant import Participant
 from mew.client.proposals.outcomes import Fulfilled
@@ -66,7 +66,7 @@ async def test_a_large_result_is_returned_as_if_nothing_had_happened(size: int) 
         ear = Ear(eve.connection)
         assert await ann.call("disk", "read", {"size": size}) == "x" * size
         seen = (await ear.hears(Kind.MCP_RESPONSE))["result"]
-        parcel = parcel_in(seen)
+        parcel = large_result_in(seen)
         assert parcel is not None
         assert seen["content"][0]["text"].startswith("The result has ")
         assert parcel.stream_id in seen["content"][0]["text"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import awaiting
 from mew.client.errors import Absent, Disconnected, Refused, RpcError, Unanswered
 from mew.client.mcp.requests import Requests
@@ -29,7 +29,7 @@ async def meeting(*names: str) -> AsyncIterator[tuple[Any, ...]]:
         yield space, *[await stack.enter_async_context(space.connection(name)) for name in names]
 
 
-def answering(who: Connection, answer: Answer) -> None:
+def answering(who: ClientConnection, answer: Answer) -> None:
     """Answer every request to `who`; None: not yet, or never."""
 
     def listen(envelope: Envelope, payload: Any) -> None:
@@ -41,7 +41,7 @@ def answering(who: Connection, answer: Answer) -> None:
     who.listen(listen)
 
 
-def respond(who: Connection, envelope: Envelope, request: McpRequest, said: dict[str, Any]) -> None:
+def respond(who: ClientConnection, envelope: Envelope, request: McpRequest, said: dict[str, Any]) -> None:
     payload = {"jsonrpc": "2.0", "id": request.id, **said}
     to, about = [envelope.sender], [envelope.id]
     who.post(who.compose(Kind.MCP_RESPONSE, payload, to=to, correlation_id=about))

@@ -10,9 +10,9 @@ import pytest
 from msgspec import Raw
 from tests.client.ear import SETTLED, Ear, settled
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.participant.control import Control, Hooks, Override
-from mew.client.participant.memory import Direction, EnvelopeMemory, Freed, Memory, Usage
+from mew.client.participant.memory import Direction, EnvelopeMemory, Freed, Memory, MemoryUsage
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 from mew.testing import Space
@@ -56,7 +56,7 @@ async def controlled(
     hooks: Hooks | None = None,
     overrides: Mapping[str, Override] | None = None,
     who: str = "bot",
-) -> AsyncIterator[tuple[Ear, Connection]]:
+) -> AsyncIterator[tuple[Ear, ClientConnection]]:
     """Ann, who asks, and somebody under control."""
     async with (
         asyncio.timeout(5),
@@ -348,7 +348,7 @@ class Broken:
     def remember(self, envelope: Envelope) -> None:
         raise OSError("disk")
 
-    def usage(self) -> Usage:
+    def usage(self) -> MemoryUsage:
         raise OSError("disk")
 
     def forget(self, direction: Direction, entries: int | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import Raw
 
-from mew.client.participant.memory import EnvelopeMemory, Freed, NoMemory, Usage, concerns
+from mew.client.participant.memory import EnvelopeMemory, Freed, MemoryUsage, NoMemory, concerns
 from mew.protocol.envelope import PROTOCOL, Envelope
 
 
@@ -30,13 +30,13 @@ async def test_no_memory_has_nothing_and_nothing_to_compact() -> None:
     memory.remember(envelope("e1"))
     memory.forget("oldest", 3)
     memory.clear()
-    assert memory.usage() == Usage(messages=0)
+    assert memory.usage() == MemoryUsage(messages=0)
     assert await memory.compact(100) is None
 
 
 def test_tokens_are_reported_only_where_somebody_says_how_to_count() -> None:
-    assert filled(EnvelopeMemory(), 3).usage() == Usage(3, None, None)
-    assert filled(EnvelopeMemory(count=lambda _: 7, max_tokens=100), 3).usage() == Usage(3, 21, 100)
+    assert filled(EnvelopeMemory(), 3).usage() == MemoryUsage(3, None, None)
+    assert filled(EnvelopeMemory(count=lambda _: 7, max_tokens=100), 3).usage() == MemoryUsage(3, 21, 100)
 
 
 def test_a_maximum_without_a_count_is_refused() -> None:
@@ -50,7 +50,7 @@ def test_it_forgets_the_oldest_or_the_newest_3_9_5() -> None:
     assert ids(memory) == ["e2", "e3", "e4", "e5"]
     memory.forget("newest", 1)
     assert ids(memory) == ["e2", "e3", "e4"]
-    assert memory.usage() == Usage(3, 30)
+    assert memory.usage() == MemoryUsage(3, 30)
 
 
 def test_it_forgets_half_where_no_number_is_given_and_all_where_it_is_too_large() -> None:
@@ -58,14 +58,14 @@ def test_it_forgets_half_where_no_number_is_given_and_all_where_it_is_too_large(
     memory.forget("oldest", None)
     assert ids(memory) == ["e3", "e4"]
     memory.forget("newest", 10**12)
-    assert memory.usage() == Usage(0)
+    assert memory.usage() == MemoryUsage(0)
 
 
 def test_clear_erases_everything_3_9_8() -> None:
     memory = filled(EnvelopeMemory(count=lambda _: 10), 5)
     memory.clear()
     assert list(memory) == []
-    assert memory.usage() == Usage(0, 0)
+    assert memory.usage() == MemoryUsage(0, 0)
 
 
 def test_it_is_bounded_by_number_and_by_bytes() -> None:

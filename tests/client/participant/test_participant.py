@@ -16,9 +16,9 @@ from mew.client.client import Client
 from mew.client.errors import Disconnected, RpcError, ToolError
 from mew.client.mcp.call import Call
 from mew.client.participant.memory import EnvelopeMemory
-from mew.client.participant.outbound import Voice
+from mew.client.participant.outbound import Outbound
 from mew.client.participant.participant import Participant
-from mew.client.participant.responder import Answering
+from mew.client.participant.responder import Responder
 from mew.client.proposals.outcomes import Fulfilled, Rejected
 from mew.client.proposals.review import Review
 from mew.client.tools.server import McpServer
@@ -42,7 +42,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def on_stage(participant: Participant, who: str = "bot") -> AsyncIterator[Stage]:
+async def on_update(participant: Participant, who: str = "bot") -> AsyncIterator[Stage]:
     async with (
         asyncio.timeout(5),
         Space(WHO) as space,
@@ -106,7 +106,7 @@ def notifying(method: str, params: dict[str, Any] | None = None) -> dict[str, An
 
 
 async def test_a_response_names_its_request_and_goes_to_who_asked_3_1_2() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         asked = await stage.ear.ask(Kind.MCP_REQUEST, calling("add", 42, a=2, b=3))
         response = await stage.ear.hears_of(Kind.MCP_RESPONSE)
         assert (response.sender, response.to, response.correlation_id) == ("bot", ("ann",), (asked.id,))
@@ -116,7 +116,7 @@ async def test_a_response_names_its_request_and_goes_to_who_asked_3_1_2() -> Non
 
 
 async def test_the_tool_of_a_participant_is_called_as_in_the_readme() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         assert await stage.ann.call("bot", "add", {"a": 2, "b": 3}) == 5
         (tool,) = await stage.ann.tools("bot")
         assert tool.description == "Add two numbers."
@@ -125,14 +125,14 @@ async def test_the_tool_of_a_participant_is_called_as_in_the_readme() -> None:
 
 
 async def test_a_request_is_not_ignored_for_its_context_3_5_6() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         asked = await stage.ear.ask(Kind.MCP_REQUEST, calling("add", a=1, b=1), context="reason-1/deep")
         response = await stage.ear.hears_of(Kind.MCP_RESPONSE, asked)
         assert response.context == "reason-1/deep"
 
 
 async def test_errors_are_json_rpc_errors_and_answer_once_8_2() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         with pytest.raises(RpcError) as unknown:
             await stage.ann.request("bot", "tools/dance")
         assert unknown.value.code == -32601
@@ -144,7 +144,7 @@ async def test_errors_are_json_rpc_errors_and_answer_once_8_2() -> None:
 
 
 async def test_a_notification_gets_no_response_8_2() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         for method in ("notifications/initialized", "notifications/nonsense"):
             await stage.ear.ask(Kind.MCP_REQUEST, notifying(method))
             await stage.ear.ask(Kind.MCP_REQUEST, notifying(method), to=())
@@ -153,7 +153,7 @@ async def test_a_notification_gets_no_response_8_2() -> None:
 
 
 async def test_a_request_without_a_json_rpc_id_is_answered_without_one() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         params = {"name": "add", "arguments": {"a": 2, "b": 3}}
         asked = await stage.ear.ask(Kind.MCP_REQUEST, {"method": "tools/call", "params": params})
         response = await stage.ear.hears_of(Kind.MCP_RESPONSE, asked)
@@ -165,14 +165,14 @@ async def test_a_request_without_a_json_rpc_id_is_answered_without_one() -> None
 
 
 async def test_a_request_without_a_json_rpc_id_to_nobody_is_not_answered() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         await stage.ear.ask(Kind.MCP_REQUEST, {"method": "tools/list"}, to=())
         await settled(stage.ann.connection, stage.bot.connection)
         assert stage.ear.all(Kind.MCP_RESPONSE) == []
 
 
 async def test_what_asks_nobody_or_others_is_not_answered() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         await stage.ear.ask(Kind.MCP_REQUEST, calling("add", a=1, b=1), to=())
         await stage.ear.ask(Kind.MCP_REQUEST, calling("add", a=1, b=1), to=["cy"])
         await settled(stage.ann.connection, stage.bot.connection)
@@ -180,7 +180,7 @@ async def test_what_asks_nobody_or_others_is_not_answered() -> None:
 
 
 async def test_a_malformed_request_is_dropped_and_counted_4_3() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         await stage.ear.ask(Kind.MCP_REQUEST, {"id": 1, "params": {}})
         await stage.ear.ask(Kind.MCP_REQUEST, {"id": 1, "method": 7})
         assert await stage.ann.call("bot", "add", {"a": 1, "b": 1}) == 2
@@ -196,12 +196,12 @@ async def test_a_participant_may_call_itself() -> None:
         total: int = await participant.client.call("bot", "add", {"a": a, "b": a})
         return total
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         assert await stage.ann.call("bot", "double", {"a": 4}) == 8
 
 
 async def test_what_expired_before_it_was_approved_is_refused() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         call = {"name": "add", "arguments": {"a": 1, "b": 2}}
         payload = {"method": "tools/call", "params": call, "expires_at": "2026-01-01T00:00:00Z"}
         late = await stage.ann.send("mcp/proposal", payload, to="bot")
@@ -215,7 +215,7 @@ async def test_what_expired_before_it_was_approved_is_refused() -> None:
 
 
 async def test_what_was_approved_in_time_runs() -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         call = {"name": "add", "arguments": {"a": 1, "b": 2}}
         payload = {"method": "tools/call", "params": call, "expires_at": "2126-01-01T00:00:00Z"}
         proposal = await stage.ann.send("mcp/proposal", payload, to="bot")
@@ -230,14 +230,14 @@ async def test_an_answer_that_the_gateway_refuses_becomes_an_error() -> None:
     def everything() -> str:
         return "x" * (2 << 20)
 
-    async with on_stage(participant, who="tool") as stage:
+    async with on_update(participant, who="tool") as stage:
         with pytest.raises(RpcError, match="too large for an envelope"):
             await stage.ann.call("tool", "everything")
         assert await stage.ann.request("tool", "ping") == {}
 
 
 async def test_who_may_not_respond_says_so_in_its_log_once(caplog: pytest.LogCaptureFixture) -> None:
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         await stage.ann.revoke("bot", "mcp/response")
         for _ in range(3):
             await stage.ear.ask(Kind.MCP_REQUEST, calling("add", a=1, b=1))
@@ -250,7 +250,7 @@ async def test_who_may_not_respond_says_so_in_its_log_once(caplog: pytest.LogCap
 async def test_a_request_in_flight_when_the_connection_is_lost_is_answered_after_it() -> None:
     participant = Participant("slow")
     gate = Gate(participant)
-    async with on_stage(participant) as stage, asyncio.TaskGroup() as tasks:
+    async with on_update(participant) as stage, asyncio.TaskGroup() as tasks:
         call = tasks.create_task(stage.ann.call("bot", "wait"))
         await gate.begun.acquire()
         stage.space.cut("bot")
@@ -262,7 +262,7 @@ async def test_a_request_in_flight_when_the_connection_is_lost_is_answered_after
 async def test_what_runs_while_paused_is_answered_when_resumed_3_9_1() -> None:
     participant = Participant("slow")
     gate = Gate(participant)
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         asked = await stage.ear.ask(Kind.MCP_REQUEST, calling("wait"))
         await gate.begun.acquire()
         await stage.ear.ask(Kind.PAUSE)
@@ -284,7 +284,7 @@ async def test_so_many_run_so_many_wait_and_the_rest_is_told_that_we_are_busy() 
         space.connect("bot") as bot,
     ):
         ear, server = Ear(ann.connection), McpServer("slow", "1", None, toolbox)
-        answering = Answering(bot.connection, server, Voice(bot.connection), at_once=2, waiting_max=3)
+        answering = Responder(bot.connection, server, Outbound(bot.connection), at_once=2, waiting_max=3)
         bot.connection.listen(answering.listen)
         answering.open()
         for number in range(7):
@@ -306,7 +306,7 @@ async def test_answers_do_not_pile_up_while_paused() -> None:
         space.connect("bot") as bot,
     ):
         server, connection = McpServer("calc", "1", None, calculator()), bot.connection
-        answering = Answering(connection, server, Voice(connection), at_once=2, waiting_max=3)
+        answering = Responder(connection, server, Outbound(connection), at_once=2, waiting_max=3)
         connection.listen(answering.listen)
         answering.open()
         ear = Ear(ann.connection)
@@ -330,7 +330,7 @@ async def test_what_waits_for_a_handler_is_bounded_in_bytes() -> None:
         if seen[-1] == "zz":
             last.set()
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         for number in range(30):
             await stage.ann.chat(f"{number:02}" + "x" * 900_000)
         may_end.set()
@@ -351,7 +351,7 @@ async def test_what_is_said_while_too_much_is_not_accepted_is_dropped(
         space.connect("bot") as bot,
     ):
         await ann.control.pause("bot")
-        voice = Voice(bot.connection)
+        voice = Outbound(bot.connection)
         said = [voice.say(Kind.CHAT, {"text": "hi"}) for _ in range(4_100)]
         assert [one is None for one in said] == [False] * 4_096 + [True] * 4
         assert [record.message for record in caplog.records if "dropped" in record.message] == [
@@ -365,7 +365,7 @@ async def test_what_is_said_while_too_much_is_not_accepted_is_dropped(
 async def test_a_cancelled_request_is_cancelled_and_not_answered() -> None:
     participant = Participant("slow")
     gate = Gate(participant)
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         asked = await stage.ear.ask(Kind.MCP_REQUEST, calling("wait", 7))
         await gate.begun.acquire()
         cancelling = notifying("notifications/cancelled", {"requestId": 7})
@@ -383,7 +383,7 @@ async def test_a_cancelled_request_is_cancelled_and_not_answered() -> None:
 async def test_one_that_is_cancelled_while_it_waits_never_begins() -> None:
     participant = Participant("slow")
     gate = Gate(participant)
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         for number in range(65):
             await stage.ear.ask(Kind.MCP_REQUEST, calling("wait", number))
         await stage.ear.ask(Kind.MCP_REQUEST, notifying("notifications/cancelled", {"requestId": 64}))
@@ -403,7 +403,7 @@ async def test_progress_goes_to_who_asked_for_it() -> None:
             await call.progress(done, 3, f"step {done}")
         return "done"
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         told: list[tuple[float, float | None, str | None]] = []
         await stage.ann.call("bot", "steps", on_progress=lambda *progress: told.append(progress))
         assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
@@ -420,7 +420,7 @@ async def test_any_notification_goes_to_who_asked_and_none_after_the_answer() ->
         calls.append(call)
         await call.tell("notifications/x", {"a": 1})
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ann.call("bot", "told")
         await calls[0].tell("notifications/x", {"a": 2})
         await settled(stage.bot.connection)
@@ -437,14 +437,14 @@ async def test_progress_is_left_out_by_who_may_not_send_it() -> None:
         await call.progress(1)
         return "done"
 
-    async with on_stage(participant, who="tool") as stage:
+    async with on_update(participant, who="tool") as stage:
         assert await stage.ann.call("tool", "steps", on_progress=lambda *_: None) == "done"
         assert len(stage.ear.all(Kind.MCP_REQUEST)) == 1
 
 
 async def test_a_change_of_the_tools_is_announced_once() -> None:
     participant = calculator()
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         assert stage.ear.all(Kind.MCP_REQUEST) == []
 
         def grow() -> None:
@@ -466,7 +466,7 @@ async def test_who_subscribed_to_a_resource_hears_that_it_changed() -> None:
     def note(name: str) -> str:
         return f"about {name}"
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         read = await stage.ann.request("bot", "resources/read", {"uri": "notes://cats"})
         assert read["contents"][0]["text"] == "about cats"
         await stage.ann.request("bot", "resources/subscribe", {"uri": "notes://cats"})
@@ -490,7 +490,7 @@ async def test_handlers_hear_what_others_say_and_not_what_they_say_themselves() 
         heard.append((envelope.sender, chat.text))
         await participant.client.chat(f"{chat.text}!", to=[envelope.sender])
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ann.chat("one")
         await stage.ann.chat("two", to=["cy"])
         await stage.ear.hears("chat", many=4)
@@ -509,7 +509,7 @@ async def test_a_handler_may_be_plain_and_want_only_what_is_addressed_to_it() ->
         if len(heard) == 2:
             done.set()
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ann.chat("to all")
         await stage.ann.chat("to cy", to=["cy"])
         await stage.ann.chat("to bot", to=["bot"])
@@ -530,7 +530,7 @@ async def test_a_handler_takes_one_after_another_and_outlives_its_failures() -> 
             raise OSError("disk")
         order.append(f"end {chat.text}")
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         for number in range(3):
             await stage.ann.chat(str(number))
         await settled(stage.ann.connection)
@@ -553,7 +553,7 @@ async def test_a_reviewer_decides_proposals_8_2() -> None:
         else:
             await proposal.reject("unsafe")
 
-    async with on_stage(calculator(), who="tool") as stage, stage.space.connect("bot") as bot:
+    async with on_update(calculator(), who="tool") as stage, stage.space.connect("bot") as bot:
         served = bot.connection.spawn(participant.serve(bot))
         sum_up = {"name": "add", "arguments": {"a": 1, "b": 2}}
         proposal = await stage.ann.propose("tools/call", sum_up, target="tool")
@@ -570,7 +570,7 @@ async def test_a_proposal_without_a_hook_is_left_to_others_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with on_stage(calculator()) as stage:
+    async with on_update(calculator()) as stage:
         proposal = {"method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 1}}}
         for _ in range(2):
             await stage.ear.ask(Kind.MCP_PROPOSAL, proposal, context="deep")
@@ -587,7 +587,7 @@ async def test_nothing_is_answered_before_it_has_started_and_then_all() -> None:
     participant = calculator()
     go_on = asyncio.Event()
     participant.on_start(go_on.wait)
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         asked = await stage.ear.ask(Kind.MCP_REQUEST, calling("add", a=1, b=1))
         status = await stage.ear.ask(Kind.REQUEST_STATUS)
         await stage.ear.hears(Kind.STATUS, status)
@@ -601,7 +601,7 @@ async def test_a_restart_answers_what_runs_with_an_error_and_starts_again_3_9_9(
     gate, life = Gate(participant), list[str]()
     participant.on_start(lambda: life.append("start"))
     participant.on_stop(lambda: life.append("stop"))
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         stream = await stage.bot.streams.open()
         asked = [await stage.ear.ask(Kind.MCP_REQUEST, calling("wait", number)) for number in range(65)]
         await gate.begun.acquire()
@@ -631,7 +631,7 @@ async def test_one_that_cannot_start_again_leaves() -> None:
             raise OSError("disk")
 
     with pytest.RaisesGroup(pytest.RaisesExc(OSError, match="disk")):
-        async with on_stage(participant) as stage:
+        async with on_update(participant) as stage:
             restart = await stage.ear.ask(Kind.RESTART)
             assert (await stage.ear.hears(Kind.STATUS, restart))["status"] == "failed"
 
@@ -640,7 +640,7 @@ async def test_a_shutdown_ends_it_well_3_9_10() -> None:
     participant = Participant("slow")
     gate, life = Gate(participant), list[str]()
     participant.on_stop(lambda: life.append("stop"))
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ear.ask(Kind.MCP_REQUEST, calling("wait"))
         await gate.begun.acquire()
         asked = await stage.ear.ask(Kind.SHUTDOWN)
@@ -653,7 +653,7 @@ async def test_a_shutdown_ends_it_well_3_9_10() -> None:
 async def test_what_runs_when_it_leaves_is_answered_with_an_error() -> None:
     participant = Participant("slow")
     gate = Gate(participant)
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         asked = await stage.ear.ask(Kind.MCP_REQUEST, calling("wait"))
         await gate.begun.acquire()
         participant.stop()
@@ -664,7 +664,7 @@ async def test_what_runs_when_it_leaves_is_answered_with_an_error() -> None:
 async def test_a_shutdown_does_not_wait_for_a_start_that_never_ends() -> None:
     participant = calculator()
     participant.on_start(asyncio.Event().wait)
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ear.ask(Kind.SHUTDOWN)
         await stage.served
 
@@ -685,7 +685,7 @@ async def test_a_start_that_fails_ends_it() -> None:
 
 async def test_one_that_is_kicked_is_told_so() -> None:
     with pytest.RaisesGroup(Disconnected):
-        async with on_stage(calculator()) as stage:
+        async with on_update(calculator()) as stage:
             await stage.ann.kick("bot")
             await asyncio.wait([stage.served])
 
@@ -699,11 +699,11 @@ async def test_it_runs_once_at_a_time_and_again_after_that() -> None:
             await asyncio.sleep(0)
             participant.stop()
         assert bot.connection.listeners == listeners
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         with pytest.raises(RuntimeError, match="already"):
             await participant.serve(stage.bot)
         assert participant.client is stage.bot
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         assert await stage.ann.call("bot", "add", {"a": 1, "b": 1}) == 2
 
 
@@ -721,7 +721,7 @@ async def test_hooks_hear_of_pauses_and_status_has_more_to_tell_3_9() -> None:
     async def model() -> dict[str, Any]:
         return {"model": "m"}
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ann.chat("hello")
         await stage.ear.ask(Kind.PAUSE)
         await stage.ear.ask(Kind.RESUME)
@@ -744,7 +744,7 @@ async def test_an_author_may_answer_control_in_another_way() -> None:
     async def fine(envelope: Envelope) -> None:
         await participant.client.chat("fine", to=[envelope.sender])
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         await stage.ear.ask(Kind.REQUEST_STATUS)
         assert (await stage.ear.hears("chat"))["text"] == "fine"
     with pytest.raises(ValueError, match="is none of"):
@@ -758,7 +758,7 @@ async def test_a_tool_that_fails_says_so_to_its_caller() -> None:
     def fail() -> str:
         raise ToolError("no such file")
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         with pytest.raises(ToolError, match="no such file"):
             await stage.ann.call("bot", "fail")
 
@@ -791,7 +791,7 @@ async def test_open_proposals_are_reviewed_again_after_a_restart() -> None:
     async def review(proposal: Review) -> None:
         seen.append(proposal.id)
 
-    async with on_stage(participant) as stage:
+    async with on_update(participant) as stage:
         payload = {"method": "tools/call", "params": {"name": "add", "arguments": {}}}
         proposal = await stage.ear.ask(Kind.MCP_PROPOSAL, payload, context="deep")
         await settled(stage.ann.connection)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import awaiting
 from mew.client.errors import (
     Absent,
@@ -24,7 +24,7 @@ from mew.client.errors import (
 from mew.client.mcp.requests import Requests
 from mew.client.mcp.results import value_of
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, TimedOut, Withdrawn, is_rejected
-from mew.client.proposals.proposer import Proposals
+from mew.client.proposals.proposer import Proposer
 from mew.client.proposals.tracker import keep_current
 from mew.proposals.book import ProposalBook
 from mew.proposals.record import ProposalStatus
@@ -50,13 +50,13 @@ Seen = list[Envelope]
 class Person:
     """Somebody in the space, with what it has seen."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         self.seen: Seen = []
         self.book = ProposalBook()
         keep_current(connection, self.book)
         self.requests = Requests(connection)
-        self.proposals = Proposals(connection, self.requests, self.book)
+        self.proposals = Proposer(connection, self.requests, self.book)
         connection.listen(lambda envelope, _: self.seen.append(envelope))
 
     async def call(
@@ -118,7 +118,7 @@ async def people(*names: str) -> AsyncIterator[list[Person]]:
 
 
 @asynccontextmanager
-async def _entered(space: Space, names: Sequence[str]) -> AsyncIterator[list[Connection]]:
+async def _entered(space: Space, names: Sequence[str]) -> AsyncIterator[list[ClientConnection]]:
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(space.connection(name)) for name in names]
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import awaiting
 from mew.client.errors import Absent, AlreadyDecided, Disconnected, Refused, RpcError, ToolError, Unanswered
 from mew.client.mcp.requests import Requests
 from mew.client.mcp.validation import InvalidArguments
 from mew.client.participant.participant import Participant
 from mew.client.proposals.outcomes import Fulfilled, Rejected, Strategy, Withdrawn
-from mew.client.proposals.proposer import Proposals
+from mew.client.proposals.proposer import Proposer
 from mew.client.proposals.review import Review, Reviews
 from mew.client.proposals.tracker import keep_current
 from mew.proposals.book import ProposalBook
@@ -59,13 +59,13 @@ DONE = {"content": [{"type": "text", "text": "written"}]}
 class Person:
     """Somebody in the space, with what it has seen."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         self.seen: list[Envelope] = []
         self.book = ProposalBook()
         keep_current(connection, self.book)
         self.requests = Requests(connection)
-        self.proposals = Proposals(connection, self.requests, self.book)
+        self.proposals = Proposer(connection, self.requests, self.book)
         self.reviews = Reviews(connection, self.book, self.requests)
         connection.listen(lambda envelope, _: self.seen.append(envelope))
 

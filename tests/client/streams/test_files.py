@@ -133,9 +133,9 @@ async def test_a_large_file_goes_no_faster_than_the_disk_that_saves_it(
         for n in range(50):
             file.write(bytes([n]) * MIB)
     turn, sent, ahead = threading.Condition(), 0, 0
-    put = files.Landing.put
+    put = files.PartialFile.put
 
-    def put_as_late_as_possible(landing: files.Landing, pieces: list[bytes]) -> None:
+    def put_as_late_as_possible(landing: files.PartialFile, pieces: list[bytes]) -> None:
         with turn:
             assert turn.wait_for(lambda: sent >= min(size, landing.size + WINDOW_BYTES - MIB), timeout=5)
         put(landing, pieces)
@@ -150,7 +150,7 @@ async def test_a_large_file_goes_no_faster_than_the_disk_that_saves_it(
         nonlocal ahead
         ahead = max(ahead, sent - done)
 
-    monkeypatch.setattr(files.Landing, "put", put_as_late_as_possible)
+    monkeypatch.setattr(files.PartialFile, "put", put_as_late_as_possible)
     async with stage() as (_, ann, bob, _):
         incoming = bob.incoming()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mew.client.errors import RpcError, ToolError
 from mew.client.mcp.call import Call, CallCancelled, Level
 from mew.client.mcp.results import Image, value_of
-from mew.client.tools.functions import Tool, Toolbox, What
+from mew.client.tools.functions import FunctionTool, Toolbox, What
 from mew.client.tools.server import PROTOCOL_VERSIONS, McpServer
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import encode_json
@@ -141,7 +141,7 @@ async def test_functions_that_return_something_to_await_and_async_objects_are_aw
     def outer() -> Awaitable[str]:
         return inner()
 
-    desk.box.add(Tool.of(Later(), name="later"))
+    desk.box.add(FunctionTool.of(Later(), name="later"))
     desk.box.tool(outer)
     assert value_of(await desk.use("later")) == "later"
     assert value_of(await desk.use("outer")) == "inner"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mew.client.mcp.call import Call
 from mew.client.mcp.results import Image, ToolResult
-from mew.client.tools.functions import Prompt, Resource, Tool, Toolbox, UriTemplate
+from mew.client.tools.functions import FunctionPrompt, FunctionResource, FunctionTool, Toolbox, UriTemplate
 
 
 def add(a: int, b: int = 0) -> int:
@@ -28,7 +28,9 @@ def add(a: int, b: int = 0) -> int:
 
 
 def test_a_tool_is_listed_with_its_schemas_and_its_annotations() -> None:
-    tool = Tool.of(add, title="Sum", read_only=True, destructive=False, idempotent=True, open_world=False)
+    tool = FunctionTool.of(
+        add, title="Sum", read_only=True, destructive=False, idempotent=True, open_world=False
+    )
     assert tool.listed() == {
         "name": "add",
         "title": "Sum",
@@ -60,7 +62,7 @@ def test_a_tool_is_listed_with_its_schemas_and_its_annotations() -> None:
 def test_what_is_not_said_is_not_listed() -> None:
     def bare(): ...  # type: ignore[no-untyped-def]
 
-    assert Tool.of(bare).listed().keys() == {"name", "inputSchema"}
+    assert FunctionTool.of(bare).listed().keys() == {"name", "inputSchema"}
 
 
 def test_images_and_whole_results_have_no_output_schema_and_the_call_is_no_argument() -> None:
@@ -70,15 +72,15 @@ def test_images_and_whole_results_have_no_output_schema_and_the_call_is_no_argum
     def full() -> ToolResult:
         return ToolResult()
 
-    assert "outputSchema" not in Tool.of(picture).listed()
-    assert "outputSchema" not in Tool.of(full).listed()
-    assert Tool.of(picture).listed()["inputSchema"]["properties"].keys() == {"name"}
+    assert "outputSchema" not in FunctionTool.of(picture).listed()
+    assert "outputSchema" not in FunctionTool.of(full).listed()
+    assert FunctionTool.of(picture).listed()["inputSchema"]["properties"].keys() == {"name"}
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a" * 129, "näme", "a\n", "<lambda>"])
 def test_a_name_that_mcp_does_not_allow_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is no name"):
-        Tool.of(add, name=name)
+        FunctionTool.of(add, name=name)
 
 
 def test_functions_that_yield_are_refused_when_they_are_decorated() -> None:
@@ -90,7 +92,7 @@ def test_functions_that_yield_are_refused_when_they_are_decorated() -> None:
 
     for function in (some, more):
         with pytest.raises(TypeError, match="yields: return a list"):
-            Tool.of(function)
+            FunctionTool.of(function)
 
 
 # The registry.
@@ -141,13 +143,17 @@ def test_a_name_or_a_uri_taken_twice_is_an_error_at_once() -> None:
 def test_whoever_watches_is_told_what_changed_and_only_when_it_did() -> None:
     box = Toolbox()
     told: list[str] = []
-    tool, resource, prompt = Tool.of(add), Resource.of("notes://{name}", note), Prompt.of(note)
+    tool, resource, prompt = (
+        FunctionTool.of(add),
+        FunctionResource.of("notes://{name}", note),
+        FunctionPrompt.of(note),
+    )
     box.watch(told.append)
     for item in (tool, resource, prompt):
         box.add(item)
     box.remove(tool)
     box.remove(tool)
-    box.remove(Prompt.of(note))  # another one of that name
+    box.remove(FunctionPrompt.of(note))  # another one of that name
     box.remove(resource)
     with pytest.raises(ValueError, match="already"):
         box.add(prompt)
@@ -159,16 +165,16 @@ def test_whoever_watches_is_told_what_changed_and_only_when_it_did() -> None:
 def test_what_is_offered_cannot_be_changed_behind_the_registry() -> None:
     box = Toolbox()
     with pytest.raises(TypeError):
-        box.tools["a"] = Tool.of(add)  # type: ignore[index]
+        box.tools["a"] = FunctionTool.of(add)  # type: ignore[index]
 
 
 # Resources.
 
 
 def test_resources_are_listed_as_what_they_are() -> None:
-    fixed = Resource.of("notes://all", lambda: "", name="all", title="All", mime_type="text/plain")
+    fixed = FunctionResource.of("notes://all", lambda: "", name="all", title="All", mime_type="text/plain")
     assert fixed.listed() == {"uri": "notes://all", "name": "all", "title": "All", "mimeType": "text/plain"}
-    family = Resource.of("notes://{name}", note)
+    family = FunctionResource.of("notes://{name}", note)
     assert family.listed() == {"uriTemplate": "notes://{name}", "name": "note", "description": "A note."}
 
 
@@ -198,20 +204,20 @@ def test_a_uri_without_variables_goes_before_a_template() -> None:
 )
 def test_a_template_that_is_not_understood_is_refused(uri: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Resource.of(uri, note)
+        FunctionResource.of(uri, note)
 
 
 @pytest.mark.parametrize("uri", ["notes://all", "notes://{page}", "notes://{name}/{other}"])
 def test_the_variables_must_be_the_parameters(uri: str) -> None:
     with pytest.raises(TypeError, match=r"has the variables .*, its function the parameters name, page"):
-        Resource.of(uri, note)
+        FunctionResource.of(uri, note)
 
 
 def test_a_completer_for_what_is_no_argument_is_refused() -> None:
     with pytest.raises(ValueError, match="a completer for nmae"):
-        Prompt.of(note, complete={"nmae": lambda begun: [begun]})
+        FunctionPrompt.of(note, complete={"nmae": lambda begun: [begun]})
     with pytest.raises(ValueError, match="a completer for page"):
-        Resource.of("notes://{name}", note, complete={"page": lambda begun: [begun]})
+        FunctionResource.of("notes://{name}", note, complete={"page": lambda begun: [begun]})
 
 
 @pytest.mark.parametrize(
@@ -290,7 +296,7 @@ def test_no_uri_breaks_the_search(uri: str) -> None:
 
 
 def test_a_prompt_is_listed_with_its_arguments() -> None:
-    prompt = Prompt.of(note, title="Note")
+    prompt = FunctionPrompt.of(note, title="Note")
     assert prompt.listed() == {
         "name": "note",
         "title": "Note",
@@ -304,5 +310,5 @@ def test_a_prompt_is_listed_with_its_arguments() -> None:
 
 def test_every_schema_that_is_listed_is_one() -> None:
     for function in (add, len_of, note, inspect.cleandoc):
-        listed: dict[str, Any] = Tool.of(function).listed()
+        listed: dict[str, Any] = FunctionTool.of(function).listed()
         jsonschema.Draft202012Validator.check_schema(listed["inputSchema"])

@@ -14,7 +14,7 @@ from mew.cli.render.text import note, say, say_json
 from mew.cli.render.times import Lasting, seconds_of
 from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
-from mew.client.management import Granted, Invited
+from mew.client.management import IssuedGrant, IssuedInvitation
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named, visible
 
@@ -59,7 +59,7 @@ def grant(
         )
     ttl_s = seconds_of(lasting)
 
-    async def core(me: Client) -> Granted:
+    async def core(me: Client) -> IssuedGrant:
         given = await read_capabilities(me, capabilities)
         return await me.grant(participant, *given, reason=message, ttl_s=ttl_s)
 
@@ -131,7 +131,7 @@ def invite(
     Example: mew invite cat chat mcp/proposal --output cat.token
     """
 
-    async def core(me: Client) -> Invited:
+    async def core(me: Client) -> IssuedInvitation:
         given = await read_capabilities(me, capabilities or [])
         return await me.invite(participant, *given, email=email, reason=message)
 
@@ -162,7 +162,7 @@ def kick(session: SpaceSession, participant: Whom, message: Message = None) -> N
         say(f"{named(participant)} is removed")
 
 
-def _show_invited(session: SpaceSession, invited: Invited, *, kept: bool = False) -> None:
+def _show_invited(session: SpaceSession, invited: IssuedInvitation, *, kept: bool = False) -> None:
     token = {} if kept else {"token": invited.token}
     if session.json:
         where = {"participant_id": invited.participant_id, "connection_url": invited.connection_url}

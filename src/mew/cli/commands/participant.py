@@ -14,7 +14,7 @@ from mew.cli.render.times import Lasting, seconds_of
 from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.errors import Absent
-from mew.client.management import Oversight
+from mew.client.management import ParticipantControl
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.visible import literal, named
@@ -187,7 +187,7 @@ def shutdown(session: SpaceSession, name: Whom, timeout_s: Timeout = 10.0) -> No
 def _tell(
     session: SpaceSession,
     who: str,
-    do: Callable[[Oversight], Awaitable[Envelope]],
+    do: Callable[[ParticipantControl], Awaitable[Envelope]],
     said: str,
     *,
     must_be_here: bool = False,

@@ -23,7 +23,7 @@ from mew.client.client import Client
 from mew.client.errors import MewError, Unanswered
 from mew.client.mcp.requests import operation
 from mew.client.mcp.validation import InvalidArguments, check_call
-from mew.client.proposals.outcomes import Fulfilled, Stage
+from mew.client.proposals.outcomes import Fulfilled, ProposalUpdate
 from mew.proposals.catalogue import Tool
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import cut, named, visible
@@ -117,7 +117,7 @@ def call(
                 given,
                 timeout_s=timeout_s or expire or _PATIENCE_S,
                 on_progress=_progress,
-                on_stage=_tell,
+                on_update=_tell,
                 why=why,
                 expires_in=expire,
             )
@@ -167,7 +167,7 @@ def propose(
             tool,
             given,
             timeout_s=timeout_s or expire or _PATIENCE_S,
-            on_stage=_tell,
+            on_update=_tell,
             why=why,
             expires_in=expire,
         )
@@ -234,7 +234,7 @@ async def arguments_for(
     return given
 
 
-def _tell(stage: Stage) -> None:
+def _tell(stage: ProposalUpdate) -> None:
     """Where it failed, that is said at the end."""
     if stage.outcome is None or isinstance(stage.outcome, Fulfilled):
         note(f"{short(stage.proposal_id)}: {stage}")

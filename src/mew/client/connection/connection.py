@@ -1,6 +1,6 @@
 """One lasting connection: reconnect, ask for a replay of what was missed, resend what was never accepted.
 
-The application sees one unbroken stream. `Session` decides what each message means; this carries it out.
+The application sees one unbroken stream. `ClientSession` decides what each message means; this carries it out.
 """
 
 import asyncio
@@ -27,10 +27,18 @@ from mew.protocol.kinds import ErrorPayload
 from .dialler import Dialler
 from .feed import Feed, Filter, Listener, Listeners, Pressure
 from .outgoing import PASS_WHEN_PAUSED
-from .session import Accepted, Arrived, Declined, Gap, Malformed, News, Session
-from .transport import Link, LinkClosed, Transport
+from .session import (
+    ClientSession,
+    EnvelopeAccepted,
+    EnvelopeDropped,
+    EnvelopeReceived,
+    EnvelopeRefused,
+    Gap,
+    SessionEvent,
+)
+from .transport import LinkClosed, Transport, TransportLink
 
-__all__ = ["Answers", "Connection", "FrameListener", "fresh_ids"]
+__all__ = ["ClientConnection", "FrameListener", "PendingSends", "fresh_ids"]
 
 _ID_BYTES: Final = 16
 _AT_ONCE: Final = 256  # chance has its price
@@ -44,7 +52,7 @@ def fresh_ids() -> Iterator[str]:
             yield several[start : start + 2 * _ID_BYTES]
 
 
-class Answers:
+class PendingSends:
     """A future for each envelope on its way. One that nobody looks at is not complained about."""
 
     def __init__(self) -> None:
@@ -95,7 +103,7 @@ _SOON_S: Final = 0.001
 _INTERNAL: Final = 1011
 
 
-class Connection:
+class ClientConnection:
     """Inside `async with`, somebody in a space. Everything here belongs to one event loop."""
 
     def __init__(self, transport: Transport, *, first_within_s: float = 0.0, recall: int = 0) -> None:
@@ -103,7 +111,7 @@ class Connection:
 
         `recall`: how many of the envelopes that were shown before are wanted.
         """
-        self.session = Session()
+        self.session = ClientSession()
         self.pressure = Pressure()
         self.stuck_s = _STUCK_S
         """How long an iteration may take nothing before the connection no longer waits for it."""
@@ -118,9 +126,9 @@ class Connection:
         self._dialler = Dialler(transport, self.session)
         self._first_within_s = first_within_s
         self._recall = recall
-        self._link: Link | None = None
+        self._link: TransportLink | None = None
         self._over: Disconnected | None = None
-        self._answers = Answers()
+        self._answers = PendingSends()
         self._slots = asyncio.Semaphore(_ON_THEIR_WAY_MAX)
         self._to_write = asyncio.Event()
         self._expected = 0
@@ -313,16 +321,16 @@ class Connection:
         task.add_done_callback(lambda _: work.close())  # one cancelled before its first step was never begun
         return task
 
-    def _dispatch(self, news: list[News]) -> None:
+    def _dispatch(self, news: list[SessionEvent]) -> None:
         for item in news:
             match item:
-                case Accepted():
+                case EnvelopeAccepted():
                     self._answers.accepted(item.id)
-                case Arrived():
+                case EnvelopeReceived():
                     self._listeners.tell(item.envelope, item.payload)
-                case Declined():
+                case EnvelopeRefused():
                     self._answers.failed(item.id, Refused(item.id, item.problem))
-                case Malformed():
+                case EnvelopeDropped():
                     if self.session.misconduct[item.sender].count == 1:
                         _log.warning("dropped an envelope of %s: %s", item.sender, item.why)
                 case _:
@@ -330,7 +338,7 @@ class Connection:
 
     # The life of the connection.
 
-    async def _run(self, link: Link, welcome: Arrived) -> None:
+    async def _run(self, link: TransportLink, welcome: EnvelopeReceived) -> None:
         """Until the connection is over for good, or cancelled."""
         try:
             while self._over is None:
@@ -349,7 +357,7 @@ class Connection:
             _log.exception("the connection failed")
             self._finish(Disconnected(_INTERNAL, "a bug of ours; see the log"))
 
-    async def _live(self, link: Link, welcome: Arrived) -> LinkClosed:
+    async def _live(self, link: TransportLink, welcome: EnvelopeReceived) -> LinkClosed:
         """From one welcome to the end of its connection; returns why it ended."""
         self._link = link
         self._note_gap(welcome)
@@ -369,7 +377,7 @@ class Connection:
             for lost in tuple(self.lost_listeners):
                 lost()
 
-    async def _read(self, link: Link) -> LinkClosed:
+    async def _read(self, link: TransportLink) -> LinkClosed:
         session, pressure, waiting = self.session, self.pressure, self.session.outgoing.waiting
         time_s = asyncio.get_running_loop().time
         try:
@@ -390,7 +398,7 @@ class Connection:
         except LinkClosed as closed:
             return closed
 
-    async def _write(self, link: Link) -> None:
+    async def _write(self, link: TransportLink) -> None:
         time_s, outgoing = asyncio.get_running_loop().time, self.session.outgoing
         with suppress(LinkClosed):  # the reader sees it too
             while True:
@@ -417,7 +425,7 @@ class Connection:
                 _log.warning("an iteration that nobody reads has too much waiting; it will end with Lagged")
                 pressure.stuck = True
 
-    def _note_gap(self, welcome: Arrived) -> None:
+    def _note_gap(self, welcome: EnvelopeReceived) -> None:
         if self._lost_at is None:
             return
         complete = self.session.after is not None and welcome.payload.resumed is True

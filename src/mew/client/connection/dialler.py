@@ -14,8 +14,8 @@ from mew.protocol.codec import decode
 from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import ProtocolError
 
-from .session import Arrived, Session
-from .transport import Link, LinkClosed, Transport, recall
+from .session import ClientSession, EnvelopeReceived
+from .transport import LinkClosed, Transport, TransportLink, recall
 
 __all__ = ["Dialler"]
 
@@ -30,7 +30,7 @@ _STEADY_S: Final = 5.0
 class Dialler:
     """Makes the connections of one session; each is handed over with its welcome."""
 
-    def __init__(self, transport: Transport, session: Session) -> None:
+    def __init__(self, transport: Transport, session: ClientSession) -> None:
         self._transport = transport
         self._session = session
         self.recalled: list[Envelope] = []
@@ -38,7 +38,7 @@ class Dialler:
         self._delays = _delays()
         self._connected_s = 0.0
 
-    async def first(self, within_s: float, last: int = 0) -> tuple[Link, Arrived]:
+    async def first(self, within_s: float, last: int = 0) -> tuple[TransportLink, EnvelopeReceived]:
         """At once; and for so long again and again, where that may help. `last`: with so many that came before.
 
         Raises:
@@ -58,7 +58,7 @@ class Dialler:
                 _log.warning("not connected yet: %s", error)
                 await asyncio.sleep(delay_s)
 
-    async def again(self) -> tuple[Link, Arrived]:
+    async def again(self) -> tuple[TransportLink, EnvelopeReceived]:
         """For as long as it takes.
 
         Raises:
@@ -85,7 +85,7 @@ class Dialler:
                 self.recalled.append(decode(bytes(received)))
         self._session.after = EnvelopeId(self.recalled[-1].id) if self.recalled else None
 
-    async def _connect(self) -> tuple[Link, Arrived]:
+    async def _connect(self) -> tuple[TransportLink, EnvelopeReceived]:
         link = await self._transport.open(self._session.after)
         try:
             async with asyncio.timeout(_WELCOME_S):

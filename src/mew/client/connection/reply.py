@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from mew.client.errors import Absent, Disconnected, Unanswered
 from mew.protocol.envelope import Envelope
 
-from .connection import Connection
+from .connection import ClientConnection
 
 __all__ = ["answered", "awaiting", "gone"]
 
@@ -19,7 +19,7 @@ Look = Callable[[Envelope, Any], Answer | None]
 
 
 @contextmanager
-def awaiting(connection: Connection, look: Look[Answer]) -> Iterator[asyncio.Future[Answer]]:
+def awaiting(connection: ClientConnection, look: Look[Answer]) -> Iterator[asyncio.Future[Answer]]:
     """From here on, look at every envelope; the future has the first answer, or raises `Disconnected`.
 
     Entered before what asks is sent, so no answer is too fast for it.
@@ -68,6 +68,6 @@ async def answered(answer: asyncio.Future[Answer], within_s: float, missing: str
         raise Unanswered(f"{missing} within {within_s:g} s") from None
 
 
-def gone(connection: Connection, who: str) -> bool:
+def gone(connection: ClientConnection, who: str) -> bool:
     """Whether `who` is not in the space now; each envelope is looked at only after the roster knows of it."""
     return who not in connection.session.roster

@@ -31,7 +31,17 @@ from mew.protocol.kinds import (
 
 from .outgoing import Outgoing
 
-__all__ = ["Accepted", "Arrived", "Declined", "Gap", "Malformed", "Misconduct", "News", "Roster", "Session"]
+__all__ = [
+    "ClientSession",
+    "EnvelopeAccepted",
+    "EnvelopeDropped",
+    "EnvelopeReceived",
+    "EnvelopeRefused",
+    "Gap",
+    "Misconduct",
+    "Roster",
+    "SessionEvent",
+]
 
 _GRANTS_MAX: Final = 4096
 _HELD_MAX: Final = (
@@ -123,27 +133,27 @@ _OFFENDERS_MAX: Final = 1024
 _RETRY_S: Final = 0.05
 
 
-class Accepted(Struct, frozen=True, gc=False):
+class EnvelopeAccepted(Struct, frozen=True, gc=False):
     """The gateway has taken what we sent; it stands in the order."""
 
     id: EnvelopeId
 
 
-class Declined(Struct, frozen=True):
+class EnvelopeRefused(Struct, frozen=True):
     """The gateway has refused what we sent, for good."""
 
     id: EnvelopeId
     problem: ErrorPayload
 
 
-class Arrived(Struct, frozen=True):
+class EnvelopeReceived(Struct, frozen=True):
     """An envelope, with its payload as the struct of its kind; None where the kind is not one of ours."""
 
     envelope: Envelope
     payload: Any
 
 
-class Malformed(Struct, frozen=True):
+class EnvelopeDropped(Struct, frozen=True):
     """Somebody sent what its kind does not allow; it is dropped (§4.3)."""
 
     sender: ParticipantId
@@ -151,7 +161,7 @@ class Malformed(Struct, frozen=True):
     why: str
 
 
-News = Accepted | Declined | Arrived | Malformed
+SessionEvent = EnvelopeAccepted | EnvelopeRefused | EnvelopeReceived | EnvelopeDropped
 
 
 class Gap(Struct, frozen=True):
@@ -171,7 +181,7 @@ class Misconduct(Struct):
     why: str
 
 
-class Session:
+class ClientSession:
     """Times are seconds of any clock that only goes forward."""
 
     def __init__(self) -> None:
@@ -196,7 +206,7 @@ class Session:
         except AmbiguousPayload:
             return False
 
-    def welcome(self, received: bytes) -> Arrived:
+    def welcome(self, received: bytes) -> EnvelopeReceived:
         """The first message of a connection.
 
         Raises:
@@ -207,15 +217,15 @@ class Session:
             raise ProtocolError(f"expected {Kind.WELCOME}, got {envelope.kind!r}")
         welcome = envelope.read(Welcome)
         self._welcomed(welcome)
-        return Arrived(envelope, welcome)
+        return EnvelopeReceived(envelope, welcome)
 
-    def receive(self, received: bytes, now_s: float) -> list[News]:
+    def receive(self, received: bytes, now_s: float) -> list[SessionEvent]:
         """What an envelope means for us, in the order it is to be handled.
 
         Raises:
             ProtocolError: the bytes are no envelope. No gateway of ours sends such.
         """
-        news: list[News] = []
+        news: list[SessionEvent] = []
         echo = self.outgoing.echoed(received)
         envelope = decode(received) if echo is None else echo
         kind = envelope.kind
@@ -224,7 +234,7 @@ class Session:
         if kind not in _PRIVATE:
             self.after = EnvelopeId(envelope.id)
         if echo is not None or (envelope.sender == self.me and self.outgoing.accepted(envelope.id)):
-            news.append(Accepted(EnvelopeId(envelope.id)))
+            news.append(EnvelopeAccepted(EnvelopeId(envelope.id)))
         shape = PAYLOADS.get(kind)
         try:
             payload = None if shape is None else envelope.read(shape)
@@ -237,7 +247,7 @@ class Session:
             self._note(envelope, payload, now_s)
         if isinstance(payload, ErrorPayload):
             news.extend(self._declined(envelope, payload, now_s))
-        news.append(Arrived(envelope, payload))
+        news.append(EnvelopeReceived(envelope, payload))
         return news
 
     def _welcomed(self, welcome: Welcome) -> None:
@@ -273,9 +283,9 @@ class Session:
     def _is_my_resume(self, envelope: Envelope) -> bool:
         return self.me in envelope.to or (not envelope.to and self.pause_id in envelope.correlation_id)
 
-    def _declined(self, envelope: Envelope, problem: ErrorPayload, now_s: float) -> list[News]:
+    def _declined(self, envelope: Envelope, problem: ErrorPayload, now_s: float) -> list[SessionEvent]:
         """What a `system/error` says of envelopes of ours: not now, already accepted, or no."""
-        news: list[News] = []
+        news: list[SessionEvent] = []
         for envelope_id in map(EnvelopeId, envelope.correlation_id):
             if problem.error == Refusal.RATE_LIMITED:
                 wait_s = _RETRY_S if problem.retry_after_s is UNSET else problem.retry_after_s
@@ -284,19 +294,19 @@ class Session:
                 self.outgoing.paused(envelope_id, now_s)
             elif problem.error == Refusal.DUPLICATE_ID and self.outgoing.repeated(envelope_id):
                 self.outgoing.give_up(envelope_id)
-                news.append(Accepted(envelope_id))
+                news.append(EnvelopeAccepted(envelope_id))
             elif self.outgoing.give_up(envelope_id):
-                news.append(Declined(envelope_id, problem))
+                news.append(EnvelopeRefused(envelope_id, problem))
         return news
 
-    def _malformed(self, envelope: Envelope, why: str) -> Malformed:
+    def _malformed(self, envelope: Envelope, why: str) -> EnvelopeDropped:
         sender, envelope_id = ParticipantId(envelope.sender), EnvelopeId(envelope.id)
         before = self.misconduct.pop(sender, None)
         if len(self.misconduct) >= _OFFENDERS_MAX:
             del self.misconduct[next(iter(self.misconduct))]
         count = 1 if before is None else before.count + 1
         self.misconduct[sender] = Misconduct(count, envelope_id, why)
-        return Malformed(sender, envelope_id, why)
+        return EnvelopeDropped(sender, envelope_id, why)
 
 
 _CHECKED: Final = _CORRELATED | {Kind.WELCOME, Kind.PRESENCE, Kind.ERROR}

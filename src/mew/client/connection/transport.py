@@ -12,7 +12,6 @@ from mew.protocol.envelope import EnvelopeId
 
 __all__ = [
     "Enter",
-    "Link",
     "LinkClosed",
     "LookBack",
     "MemoryLink",
@@ -20,6 +19,7 @@ __all__ = [
     "PastPage",
     "Peer",
     "Transport",
+    "TransportLink",
     "Walk",
     "recall",
 ]
@@ -35,7 +35,7 @@ class LinkClosed(Exception):
         self.come_back = come_back
 
 
-class Link(Protocol):
+class TransportLink(Protocol):
     """One connection. What it receives, it receives in order, and only when asked: so it holds the gateway back."""
 
     knows_ids: bool
@@ -70,7 +70,7 @@ class PastPage(Struct, frozen=True):
 class Transport(Protocol):
     """Makes connections of one participant to one space."""
 
-    async def open(self, after: EnvelopeId | None) -> Link:
+    async def open(self, after: EnvelopeId | None) -> TransportLink:
         """Connect, and ask for what came after this envelope.
 
         Raises:

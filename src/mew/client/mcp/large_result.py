@@ -11,9 +11,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from mew.client.errors import MewError, RpcError, StreamBroken
-from mew.client.history import Asked, History
+from mew.client.history import HistoryFilter, HistoryIterator
 from mew.client.streams.files import ACK_EVERY_BYTES, WINDOW_BYTES, Acknowledging, Window
-from mew.client.streams.reader import Reader
+from mew.client.streams.reader import StreamReader
 from mew.client.streams.stream import FRAME_BYTES_MAX, Stream
 from mew.client.streams.streams import RESULT_OF, Streams
 from mew.proposals.book import ProposalBook
@@ -28,10 +28,10 @@ __all__ = [
     "ENVELOPE_BYTES_MAX",
     "MARK",
     "PARCEL_BYTES_MAX",
-    "Delivery",
-    "Dispatch",
-    "Parcel",
-    "parcel_in",
+    "LargeResult",
+    "LargeResultDownload",
+    "LargeResultUpload",
+    "large_result_in",
     "too_large",
 ]
 
@@ -41,7 +41,7 @@ PARCEL_BYTES_MAX: Final = 64 << 20
 _SILENCE_S: Final = 30.0
 
 
-class Parcel(Struct, frozen=True):
+class LargeResult(Struct, frozen=True):
     """Which stream brings the JSON of a result, and what must arrive."""
 
     stream_id: Annotated[str, Meta(min_length=1, max_length=256)]
@@ -49,21 +49,21 @@ class Parcel(Struct, frozen=True):
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
-def parcel_in(result: Any) -> Parcel | None:
+def large_result_in(result: Any) -> LargeResult | None:
     """What a result announces; None where it is the result itself."""
     meta = result.get("_meta") if isinstance(result, dict) else None
     if not isinstance(meta, dict) or MARK not in meta:
         return None
     try:
-        return msgspec.convert(meta[MARK], Parcel)
+        return msgspec.convert(meta[MARK], LargeResult)
     except msgspec.ValidationError:
         return None
 
 
-class Delivery:
+class LargeResultDownload:
     """A result on its way to us. Made the moment it is announced, so that none of it is missed."""
 
-    def __init__(self, streams: Streams, parcel: Parcel, sender: str) -> None:
+    def __init__(self, streams: Streams, parcel: LargeResult, sender: str) -> None:
         """`sender` announced it: a stream of anybody else is not what brings it."""
         self._parcel = parcel
         me = streams.connection.session.me
@@ -111,7 +111,7 @@ class Delivery:
         )
 
 
-async def _next(stream: Stream, reader: Reader) -> list[bytes]:
+async def _next(stream: Stream, reader: StreamReader) -> list[bytes]:
     with stream.connection.expecting():
         async with asyncio.timeout(_SILENCE_S):
             return await reader.gather(ACK_EVERY_BYTES)
@@ -133,7 +133,7 @@ Announce = Callable[[dict[str, Any]], Awaitable[Envelope] | None]
 """Answers with this result in place of the whole; None where that may not be said, or nobody waits for it any more."""
 
 
-class Dispatch:
+class LargeResultUpload:
     """At most four at a time, each within five minutes."""
 
     def __init__(self, streams: Streams, book: ProposalBook) -> None:
@@ -219,8 +219,8 @@ class Dispatch:
         """Who proposed what was proposed before we came, as far as the gateway tells."""
         with suppress(MewError, TimeoutError):
             async with asyncio.timeout(_RECALL_S):
-                asked = Asked(correlation=id, kind=Kind.MCP_PROPOSAL, limit=_PROPOSALS_MAX)
-                shown = await History(self._streams.connection, asked).list()
+                asked = HistoryFilter(correlation=id, kind=Kind.MCP_PROPOSAL, limit=_PROPOSALS_MAX)
+                shown = await HistoryIterator(self._streams.connection, asked).list()
                 return [
                     one.sender for one in shown if one.id == id and one.content.get("method") == call.method
                 ]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.errors import MewError, Unanswered, UnknownTool
 from mew.proposals.catalogue import Catalogue, Tool
 from mew.protocol.envelope import Envelope
@@ -80,7 +80,7 @@ class ToolListings:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         requests: Requests,
         catalogue: Catalogue,
         *,

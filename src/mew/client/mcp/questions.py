@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.feed import Feed
 from mew.client.errors import AlreadyDecided
 from mew.proposals.bounded import Shares
@@ -31,7 +31,7 @@ class Question:
     `async for question in me.questions()` gives them. Where several were asked, the first answer counts.
     """
 
-    def __init__(self, connection: Connection, envelope: Envelope, request: McpRequest) -> None:
+    def __init__(self, connection: ClientConnection, envelope: Envelope, request: McpRequest) -> None:
         self._connection = connection
         self._envelope = envelope
         self._request = request
@@ -218,7 +218,7 @@ _UNKNOWN_METHOD: Final = -32601
 class Questions:
     """Those that are open, at most 256: past that, the oldest of whoever asks the most is forgotten."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self._open: dict[str, Question] = {}
         self._shares: Shares[str] = Shares()

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import answered, awaiting, gone
 from mew.client.errors import Absent, Disconnected, MewError, Refused, RpcError, Unanswered
 from mew.client.streams.streams import Streams
@@ -23,7 +23,7 @@ from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import ErrorPayload, Kind, McpRequest, McpResponse, Presence
 
-from .large_result import Delivery, parcel_in
+from .large_result import LargeResultDownload, large_result_in
 
 __all__ = [
     "PROGRESS",
@@ -53,7 +53,7 @@ _NOT_CANCELLABLE: Final = "initialize"  # by MCP
 class Requests:
     """Any number of requests at a time, over one connection."""
 
-    def __init__(self, connection: Connection, streams: Streams | None = None) -> None:
+    def __init__(self, connection: ClientConnection, streams: Streams | None = None) -> None:
         """With `streams`, a result that is too large for an envelope is read from the one that brings it."""
         self._connection = connection
         self._streams = streams
@@ -190,12 +190,12 @@ class Requests:
             except Unanswered:
                 raise Absent(_absence(missing()[0], list(connection.session.roster))) from None
 
-    def delivery(self, answer: Envelope, response: McpResponse) -> Delivery | None:
+    def delivery(self, answer: Envelope, response: McpResponse) -> LargeResultDownload | None:
         """What brings the result of a response that only announces it; to be asked as soon as it is seen."""
-        parcel = None if self._streams is None else parcel_in(response.result)
+        parcel = None if self._streams is None else large_result_in(response.result)
         if parcel is None or self._streams is None:
             return None
-        return Delivery(self._streams, parcel, answer.sender)
+        return LargeResultDownload(self._streams, parcel, answer.sender)
 
     def give_up(self, about: str, error: MewError) -> None:
         """Do not send the requests about this that have not left yet; who made them is told the error."""
@@ -288,7 +288,7 @@ class _Pending:
         self.accepted = False
         self.has_left = False
         self.answer: asyncio.Future[McpResponse] = asyncio.get_running_loop().create_future()
-        self.delivery: Delivery | None = None
+        self.delivery: LargeResultDownload | None = None
         self._unable: set[str] = set()
 
     def takes(self, answer: Envelope, response: McpResponse) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from mew.client.errors import ToolError
 from mew.client.tools.hints import plain
-from mew.client.tools.schema import Output
+from mew.client.tools.schema import OutputSchema
 from mew.protocol.errors import ProtocolError
 from mew.protocol.json import decode_json, encode_json
 
@@ -58,7 +58,7 @@ class Message(msgspec.Struct, frozen=True):
 CONTENT: Final[tuple[type, ...]] = (Image, ToolResult, Message)
 
 
-def call_result(value: Any, output: Output | None = None) -> dict[str, Any]:
+def call_result(value: Any, output: OutputSchema | None = None) -> dict[str, Any]:
     """A CallToolResult. `output` is what the function promised, and is held to.
 
     Raises:

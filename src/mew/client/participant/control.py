@@ -10,15 +10,15 @@ from typing import Any, Final, Self
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.mcp.call import run
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Compact, Forget, Kind, RequestStatus
 
 from .memory import Freed, Memory, NoMemory, concerns
-from .outbound import Voice
-from .status import Metrics, Telemetry
-from .worker_pool import Lane, Work
+from .outbound import Outbound
+from .status import Metrics, StatusReporter
+from .worker_pool import Work, WorkerPool
 
 __all__ = ["CONTROL_KINDS", "Compaction", "Control", "Hooks", "Override", "PauseClock"]
 
@@ -26,7 +26,7 @@ __all__ = ["CONTROL_KINDS", "Compaction", "Control", "Hooks", "Override", "Pause
 class PauseClock:
     """Beside `Outgoing`, which holds back what we send: until when, it says there."""
 
-    def __init__(self, connection: Connection, over: Callable[[Envelope], None]) -> None:
+    def __init__(self, connection: ClientConnection, over: Callable[[Envelope], None]) -> None:
         self._outgoing = connection.session.outgoing
         self._over = over
         self._pause: Envelope | None = None
@@ -76,12 +76,14 @@ _BUSY: Final = {"status": "skipped", "skipped": True, "reason": "too many compac
 class Compaction:
     """One at a time. Each that was asked for is answered by `participant/compact-done`, whatever becomes of it."""
 
-    def __init__(self, connection: Connection, voice: Voice, memory: Memory, telemetry: Telemetry) -> None:
+    def __init__(
+        self, connection: ClientConnection, voice: Outbound, memory: Memory, telemetry: StatusReporter
+    ) -> None:
         self._voice = voice
         self._memory = memory
         self._telemetry = telemetry
-        self._lane = Lane(connection, waiting_max=_COMPACTIONS_MAX)
-        self._telling = Lane(connection)
+        self._lane = WorkerPool(connection, waiting_max=_COMPACTIONS_MAX)
+        self._telling = WorkerPool(connection)
         self._open: list[_Asked] = []
         self._told_low = False
         self._tried_at_tokens: int | None = None
@@ -207,26 +209,26 @@ class Control:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         memory: Memory | None = None,
         hooks: Hooks | None = None,
         overrides: Mapping[str, Override] = MappingProxyType({}),
         *,
-        voice: Voice | None = None,
+        voice: Outbound | None = None,
     ) -> None:
         self._connection = connection
         self._memory = NoMemory() if memory is None else memory
         self._hooks = Hooks() if hooks is None else hooks
         self._overrides = overrides
-        self._voice = Voice(connection) if voice is None else voice
-        self._telemetry = Telemetry(connection, self._voice, self._memory, self._hooks.metrics)
+        self._voice = Outbound(connection) if voice is None else voice
+        self._telemetry = StatusReporter(connection, self._voice, self._memory, self._hooks.metrics)
         self._compaction = Compaction(connection, self._voice, self._memory, self._telemetry)
         self._clock = PauseClock(connection, self._timed_out)
-        self._reports = Lane(connection, waiting_max=_WAITING_MAX)
-        self._hooked = Lane(connection, waiting_max=_WAITING_MAX)
-        self._overriding = Lane(connection, at_once=_OVERRIDES_AT_ONCE, waiting_max=_WAITING_MAX)
-        self._lives = Lane(connection, waiting_max=_RESTARTS_MAX)
-        self._last = Lane(connection)
+        self._reports = WorkerPool(connection, waiting_max=_WAITING_MAX)
+        self._hooked = WorkerPool(connection, waiting_max=_WAITING_MAX)
+        self._overriding = WorkerPool(connection, at_once=_OVERRIDES_AT_ONCE, waiting_max=_WAITING_MAX)
+        self._lives = WorkerPool(connection, waiting_max=_RESTARTS_MAX)
+        self._last = WorkerPool(connection)
         self._shut_down = False
         self._forgetful = False
         self._default: dict[str, Callable[[Envelope, Any], None]] = {
@@ -279,7 +281,7 @@ class Control:
                 _log.error("the memory does not take envelopes", exc_info=error)
         self._compaction.look()
 
-    def _offer(self, lane: Lane, envelope: Envelope, work: Work) -> None:
+    def _offer(self, lane: WorkerPool, envelope: Envelope, work: Work) -> None:
         if not lane.offer(work, envelope):
             _log.warning("too much control at once: %s of %s is dropped", envelope.kind, envelope.sender)
 

@@ -11,7 +11,16 @@ from typing import Final, Literal, Protocol
 from mew.client.mcp.call import run
 from mew.protocol.envelope import Envelope
 
-__all__ = ["Compactor", "Direction", "EnvelopeMemory", "Freed", "Memory", "NoMemory", "Usage", "concerns"]
+__all__ = [
+    "Compactor",
+    "Direction",
+    "EnvelopeMemory",
+    "Freed",
+    "Memory",
+    "MemoryUsage",
+    "NoMemory",
+    "concerns",
+]
 
 Direction = Literal["oldest", "newest"]
 
@@ -27,7 +36,7 @@ _ABOUT: Final = ("system/", "participant/", "capability/", "space/", "stream/")
 
 
 @dataclass(frozen=True)
-class Usage:
+class MemoryUsage:
     """`messages` are the envelopes retained; tokens are None where nobody said how to count them."""
 
     messages: int
@@ -50,7 +59,7 @@ class Memory(Protocol):
     def remember(self, envelope: Envelope) -> None:
         """An envelope that concerns the participant: it sent it, or is addressed, or everyone is."""
 
-    def usage(self) -> Usage:
+    def usage(self) -> MemoryUsage:
         """How full it is; asked after each envelope."""
 
     def forget(self, direction: Direction, entries: int | None) -> None:
@@ -72,8 +81,8 @@ class NoMemory:
     def remember(self, envelope: Envelope) -> None:
         """No."""
 
-    def usage(self) -> Usage:
-        return Usage(messages=0)
+    def usage(self) -> MemoryUsage:
+        return MemoryUsage(messages=0)
 
     def forget(self, direction: Direction, entries: int | None) -> None:
         """There is nothing."""
@@ -130,8 +139,8 @@ class EnvelopeMemory:
         ):
             self._subtract(self._kept.popleft())
 
-    def usage(self) -> Usage:
-        return Usage(len(self._kept), None if self._count is None else self._tokens, self._max_tokens)
+    def usage(self) -> MemoryUsage:
+        return MemoryUsage(len(self._kept), None if self._count is None else self._tokens, self._max_tokens)
 
     def forget(self, direction: Direction, entries: int | None) -> None:
         """Without a number, half of them, rounded up."""
@@ -157,7 +166,7 @@ class EnvelopeMemory:
         self._kept.clear()
         self._tokens = self._bytes = 0
 
-    async def _compact_with(self, compactor: Compactor, target_tokens: int | None) -> Usage:
+    async def _compact_with(self, compactor: Compactor, target_tokens: int | None) -> MemoryUsage:
         """Put what it returns in the place of what there was; returns what came meanwhile, which stays."""
         taken, old = self._taken, list(self._kept)
         stays = [self._weighed(envelope) for envelope in await run(compactor, tuple(self), target_tokens)]
@@ -168,7 +177,7 @@ class EnvelopeMemory:
         self.clear()
         for kept in (*stays, *came):
             self._add(kept)
-        return Usage(len(came), sum(kept.tokens for kept in came))
+        return MemoryUsage(len(came), sum(kept.tokens for kept in came))
 
     def _drop_oldest(self, target_tokens: int | None) -> int:
         """Returns how many; the newest stays in any case."""

@@ -5,20 +5,20 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.protocol.envelope import Envelope
 
-__all__ = ["Voice"]
+__all__ = ["Outbound"]
 
 _log = logging.getLogger(__name__)
 
 _UNACCEPTED_MAX: Final = 4_096
 
 
-class Voice:
+class Outbound:
     """Posts envelopes, and knows which of them are not accepted yet."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self._told: set[str] = set()
         self._unaccepted: dict[str, asyncio.Future[Envelope]] = {}
@@ -36,7 +36,7 @@ class Voice:
         about: Sequence[str] = (),
         context: str | None = None,
     ) -> asyncio.Future[Envelope] | None:
-        """Send without waiting; the future is that of `Connection.post`.
+        """Send without waiting; the future is that of `ClientConnection.post`.
 
         None: it may not be said, or 4,096 that were said before are not accepted yet, as while we are paused.
 

@@ -20,7 +20,7 @@ from mew.client.tools.server import McpServer
 
 from .control import Override
 from .memory import Memory, NoMemory
-from .runtime import Behaviour, Handler, Serving, takes_two
+from .runtime import Behaviour, Handler, ParticipantRuntime, takes_two
 
 __all__ = ["Participant", "run_program"]
 
@@ -99,7 +99,7 @@ class Participant(Toolbox):
         self._behaviour = Behaviour()
         self._server = McpServer(name, version or "0", instructions, self, changed=self._changed)
         self._client: Client | None = None
-        self._serving: Serving | None = None
+        self._serving: ParticipantRuntime | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -273,7 +273,7 @@ class Participant(Toolbox):
             raise RuntimeError(f"participant {self.name!r} is running already")
         self._client = client
         self._loop = asyncio.get_running_loop()
-        self._serving = Serving(client, self._server, self._behaviour, self.memory)
+        self._serving = ParticipantRuntime(client, self._server, self._behaviour, self.memory)
         try:
             await self._serving.run()
         finally:
@@ -305,7 +305,7 @@ class Participant(Toolbox):
     def _changed(self, what: Literal["tools", "resources", "prompts"]) -> None:
         self._in_loop(lambda serving: serving.changed(what))
 
-    def _in_loop(self, work: Callable[[Serving], None]) -> None:
+    def _in_loop(self, work: Callable[[ParticipantRuntime], None]) -> None:
         serving, loop = self._serving, self._loop
         if serving is not None and loop is not None:
             loop.call_soon_threadsafe(work, serving)

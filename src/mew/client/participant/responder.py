@@ -16,20 +16,20 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.errors import MewError, Refused, RpcError
 from mew.client.mcp.call import Answerer, Call, CallCancelled
-from mew.client.mcp.large_result import ENVELOPE_BYTES_MAX, MARK, Dispatch, too_large
+from mew.client.mcp.large_result import ENVELOPE_BYTES_MAX, MARK, LargeResultUpload, too_large
 from mew.proposals.book import ProposalBook
 from mew.protocol.envelope import Envelope
 from mew.protocol.errors import Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence
 
-from .outbound import Voice
-from .worker_pool import Lane
+from .outbound import Outbound
+from .worker_pool import WorkerPool
 
-__all__ = ["Answering"]
+__all__ = ["Responder"]
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ _INTERNAL: Final = -32603
 _HOPELESS: Final = frozenset({Refusal.SHUT_DOWN, Refusal.CAPABILITY_VIOLATION, Refusal.NOT_A_MEMBER})
 
 
-class Answering:
+class Responder:
     """At most 64 requests run at once, 1,024 or 16 MiB wait, and beyond that the answer is `busy`. Held until `open`.
 
     One runs until its answer was accepted.
@@ -52,13 +52,13 @@ class Answering:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         server: Answerer,
-        voice: Voice,
+        voice: Outbound,
         *,
         at_once: int = _AT_ONCE,
         waiting_max: int = _WAITING_MAX,
-        dispatch: Dispatch | None = None,
+        dispatch: LargeResultUpload | None = None,
         book: ProposalBook | None = None,
         leave: Callable[[str], bool] = lambda _: False,
     ) -> None:
@@ -73,7 +73,7 @@ class Answering:
         self._dispatch = dispatch
         self._book = book
         self._leave = leave
-        self._lane = Lane(connection, at_once=at_once, waiting_max=waiting_max, held=True)
+        self._lane = WorkerPool(connection, at_once=at_once, waiting_max=waiting_max, held=True)
         self._asked: dict[str, _Asked] = {}
         self._has_twin = False
 

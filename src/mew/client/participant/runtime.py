@@ -13,18 +13,18 @@ from mew.client.client import Client
 from mew.client.connection.feed import Filter
 from mew.client.errors import Disconnected
 from mew.client.mcp.call import Answerer, run
-from mew.client.mcp.large_result import Dispatch
+from mew.client.mcp.large_result import LargeResultUpload
 from mew.client.mcp.questions import ELICITATION
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 
 from .control import CONTROL_KINDS, Control, Hooks, Override
 from .memory import Memory
-from .outbound import Voice
-from .responder import Answering
-from .worker_pool import Lane
+from .outbound import Outbound
+from .responder import Responder
+from .worker_pool import WorkerPool
 
-__all__ = ["Behaviour", "Handler", "Hook", "Serving", "takes_two"]
+__all__ = ["Behaviour", "Handler", "Hook", "ParticipantRuntime", "takes_two"]
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ _FLUSH_S: Final = 2.0
 _NORMAL: Final = 1000
 
 
-class Serving:
+class ParticipantRuntime:
     """Control, requests and handlers over one connection.
 
     From the first moment everything is listened to; requests and handlers begin once `on_start` has ended.
@@ -161,12 +161,12 @@ class Serving:
         self._client = client
         self._connection = connection
         self._behaviour = behaviour
-        self._voice = Voice(connection)
-        self._answering = Answering(
+        self._voice = Outbound(connection)
+        self._answering = Responder(
             connection,
             server,
             self._voice,
-            dispatch=Dispatch(client.streams, client.book),
+            dispatch=LargeResultUpload(client.streams, client.book),
             book=client.book,
             leave=self._leaves,
         )
@@ -263,8 +263,8 @@ class Serving:
         for lane in self._lanes:
             lane.hold()
 
-    def _lane(self, *, at_once: int = 1) -> Lane:
-        return Lane(self._connection, at_once=at_once, waiting_max=_HANDLED_MAX, held=True)
+    def _lane(self, *, at_once: int = 1) -> WorkerPool:
+        return WorkerPool(self._connection, at_once=at_once, waiting_max=_HANDLED_MAX, held=True)
 
     def _ended(self, _ended: asyncio.Future[Disconnected]) -> None:
         self.stop()

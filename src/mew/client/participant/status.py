@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, Status
 
-from .memory import Memory, Usage
-from .outbound import Voice
+from .memory import Memory, MemoryUsage
+from .outbound import Outbound
 
-__all__ = ["Metrics", "Telemetry"]
+__all__ = ["Metrics", "StatusReporter"]
 
 _log = logging.getLogger(__name__)
 
@@ -27,15 +27,17 @@ _SNAKE_CASE: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 _ALWAYS: Final = frozenset({"messages_in_context", "status"})
 
 
-class Telemetry:
+class StatusReporter:
     """Reports on a memory, and on what `metrics` adds to or puts in the place of what is known here."""
 
-    def __init__(self, connection: Connection, voice: Voice, memory: Memory, metrics: Metrics) -> None:
+    def __init__(
+        self, connection: ClientConnection, voice: Outbound, memory: Memory, metrics: Metrics
+    ) -> None:
         self._outgoing = connection.session.outgoing
         self._voice = voice
         self._memory = memory
         self._metrics = metrics
-        self._usage = Usage(0)
+        self._usage = MemoryUsage(0)
         self._is_silent = False
 
     @property
@@ -43,7 +45,7 @@ class Telemetry:
         until_s = self._outgoing.paused_until
         return until_s is not None and asyncio.get_running_loop().time() < until_s
 
-    def usage(self) -> Usage:
+    def usage(self) -> MemoryUsage:
         """Of the memory; as it last was where it does not say."""
         try:
             self._usage = self._memory.usage()

@@ -6,21 +6,21 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.protocol.envelope import Envelope
 
-__all__ = ["Lane", "Work"]
+__all__ = ["Work", "WorkerPool"]
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 
 _WAITING_BYTES_MAX: Final = 16 << 20
 
 
-class Lane:
+class WorkerPool:
     """Takes work at any time, and begins it where there is room; held, or once the connection is over, nothing."""
 
     def __init__(
-        self, connection: Connection, *, at_once: int = 1, waiting_max: int = 64, held: bool = False
+        self, connection: ClientConnection, *, at_once: int = 1, waiting_max: int = 64, held: bool = False
     ) -> None:
         """At most `waiting_max` wait, and 16 MiB of what they are about."""
         self._connection = connection

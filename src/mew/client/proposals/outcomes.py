@@ -15,10 +15,10 @@ from mew.protocol.visible import literal, named, visible
 __all__ = [
     "TIMEOUT",
     "Fulfilled",
-    "OnStage",
+    "OnUpdate",
     "Outcome",
+    "ProposalUpdate",
     "Rejected",
-    "Stage",
     "Strategy",
     "TimedOut",
     "Withdrawn",
@@ -154,7 +154,7 @@ _VALUE_CHARS_MAX: Final = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class ProposalUpdate:
     """One stage of a proposal; as a text, a sentence that is safe for a terminal: `approved by ann, running`.
 
     `status`: open, approved (which is: it runs), or how it ended, with the `outcome`. `by`: who approved it, or
@@ -172,7 +172,7 @@ class Stage:
     @classmethod
     def on_the_way(
         cls, proposal_id: str, fulfilment: Fulfilment | None, rejections: tuple[Rejection, ...]
-    ) -> "Stage":
+    ) -> "ProposalUpdate":
         """Not at its end yet: it waits for somebody, or runs."""
         if fulfilment is None:
             by = rejections[-1].by if rejections else None
@@ -187,7 +187,7 @@ class Stage:
         )
 
     @classmethod
-    def at_the_end(cls, proposal_id: str, status: ProposalStatus, outcome: Outcome) -> "Stage":
+    def at_the_end(cls, proposal_id: str, status: ProposalStatus, outcome: Outcome) -> "ProposalUpdate":
         match outcome:
             case Fulfilled(by=by, edited=edited, differences=differences):
                 return cls(
@@ -222,11 +222,11 @@ class Stage:
         return "waiting for approval"
 
 
-OnStage: TypeAlias = Callable[[Stage], None]
+OnUpdate: TypeAlias = Callable[[ProposalUpdate], None]
 """Told each stage of a proposal, the first when everyone is being shown it. Must not wait."""
 
 
-def _edits(stage: Stage) -> str:
+def _edits(stage: ProposalUpdate) -> str:
     edits = [
         visible(change.path, _VALUE_CHARS_MAX)
         + (" left out" if change.new is UNSET else f" is {literal(change.new, _VALUE_CHARS_MAX)}")

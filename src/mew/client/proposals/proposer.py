@@ -10,11 +10,11 @@ from weakref import WeakSet
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.feed import Feed
 from mew.client.errors import NotFulfilled, Refused, RpcError, StreamBroken
-from mew.client.history import Asked, History
-from mew.client.mcp.large_result import parcel_in
+from mew.client.history import HistoryFilter, HistoryIterator
+from mew.client.mcp.large_result import large_result_in
 from mew.client.mcp.model_tools import ToolListings
 from mew.client.mcp.requests import OnProgress, Requests, lacking, operation, with_progress_token
 from mew.client.mcp.results import value_of
@@ -25,10 +25,10 @@ from mew.protocol.envelope import Envelope, EnvelopeId
 from mew.protocol.errors import Refusal
 from mew.protocol.kinds import Grant, Kind, Presence, Revoke, Welcome
 
-from .outcomes import Fulfilled, OnStage, Outcome, Stage, Strategy
-from .runner import NO_LONGER_NEEDED, Plan, Pursuit
+from .outcomes import Fulfilled, OnUpdate, Outcome, ProposalUpdate, Strategy
+from .runner import NO_LONGER_NEEDED, ProposalPlan, ProposalRunner
 
-__all__ = ["Proposal", "Proposals"]
+__all__ = ["Proposal", "Proposer"]
 
 _CALL_TOOL: Final = "tools/call"
 
@@ -40,11 +40,11 @@ class Proposal(Awaitable[Outcome]):
     time, by a rejection that its strategy takes for an answer, or by the cancellation of `value()` or `result()`.
     """
 
-    def __init__(self, connection: Connection, book: ProposalBook, pursuit: Pursuit) -> None:
-        """Made by `Proposals.propose`."""
+    def __init__(self, connection: ClientConnection, book: ProposalBook, runner: ProposalRunner) -> None:
+        """Made by `Proposer.propose`."""
         self._connection = connection
         self._book = book
-        self._pursuit = pursuit
+        self._pursuit = runner
 
     def __await__(self) -> Generator[Any, None, Outcome]:
         return self._outcome().__await__()
@@ -52,7 +52,7 @@ class Proposal(Awaitable[Outcome]):
     @property
     def id(self) -> EnvelopeId:
         """Of its envelope; it becomes another where everyone is asked after the preferred."""
-        return self._pursuit.following.id
+        return self._pursuit.tracker.id
 
     @property
     def digest(self) -> str | None:
@@ -62,10 +62,10 @@ class Proposal(Awaitable[Outcome]):
     @property
     def record(self) -> ProposalRecord:
         """What was proposed, and all that is known to have become of it."""
-        return self._pursuit.following.record
+        return self._pursuit.tracker.record
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> ProposalUpdate:
         """Where it stands, as far as we know: open, approved and running, or at its end."""
         return self._pursuit.stage
 
@@ -74,18 +74,18 @@ class Proposal(Awaitable[Outcome]):
         """What became of it; None while it is open or running."""
         return self._pursuit.stage.outcome
 
-    def stages(self) -> Feed[Stage]:
+    def stages(self) -> Feed[ProposalUpdate]:
         """Each stage, for `async for`: the one it is at now, and those that follow; it ends with the proposal.
 
         async for stage in proposal.stages():
             print(stage)  # waiting for approval / approved by ann, running / …
         """
-        return self._pursuit.telling.stages(self._pursuit.stage)
+        return self._pursuit.notifier.stages(self._pursuit.stage)
 
     @property
     def rejections(self) -> tuple[Rejection, ...]:
         """Those that came so far, also after the end."""
-        return self._pursuit.following.rejections
+        return self._pursuit.tracker.rejections
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -121,7 +121,7 @@ class Proposal(Awaitable[Outcome]):
         error = outcome.error
         if error is not None:
             raise RpcError(error.code, error.message, None if error.data is UNSET else error.data)
-        parcel = parcel_in(outcome.result)
+        parcel = large_result_in(outcome.result)
         if parcel is not None:
             raise StreamBroken(
                 f"the result, of {parcel.size} bytes, went over stream {parcel.stream_id}, which is kept nowhere, "
@@ -155,15 +155,15 @@ _HEARD: Final = _FOLLOWED | {Kind.PRESENCE, Kind.GRANT, Kind.REVOKE, Kind.WELCOM
 _NAMED: Final = (Strategy.PREFERRED, Strategy.EXCLUSIVE)
 
 
-class Proposals:
+class Proposer:
     """Proposes, over one connection. `book` is what `Proposal.digest` is looked up in; others feed it."""
 
-    def __init__(self, connection: Connection, requests: Requests, book: ProposalBook) -> None:
+    def __init__(self, connection: ClientConnection, requests: Requests, book: ProposalBook) -> None:
         self._connection = connection
         self._requests = requests
         self.listings = ToolListings(connection, requests, book.catalogue)
         self._book = book
-        self._alive: WeakSet[Pursuit] = WeakSet()
+        self._alive: WeakSet[ProposalRunner] = WeakSet()
         connection.listen(self._listen, _HEARD)
 
     async def propose(
@@ -178,7 +178,7 @@ class Proposals:
         fallback_s: float = _FALLBACK_S,
         context: str | None = None,
         correlation_id: str | Sequence[str] = (),
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         on_progress: OnProgress | None = None,
         why: str | None = None,
         expires_in: float | None = None,
@@ -206,7 +206,7 @@ class Proposals:
             )
         if on_progress is not None:
             params = with_progress_token(params, PROPOSED_TOKEN)
-        plan = Plan(
+        plan = ProposalPlan(
             method=method,
             params=deepcopy(params),  # it may be sent again
             target=target,
@@ -220,12 +220,12 @@ class Proposals:
             why=why,
             expires_at=_after(expires_in),
         )
-        pursuit = Pursuit(self._connection, self._book, plan, self._requests.delivery)
-        self._alive.add(pursuit)
-        if on_stage is not None:
-            pursuit.telling.watch(on_stage)
-        await pursuit.begin()
-        return Proposal(self._connection, self._book, pursuit)
+        runner = ProposalRunner(self._connection, self._book, plan, self._requests.delivery)
+        self._alive.add(runner)
+        if on_update is not None:
+            runner.notifier.watch(on_update)
+        await runner.begin()
+        return Proposal(self._connection, self._book, runner)
 
     async def proposal(
         self, id: str, *, strategy: Strategy = Strategy.FIRST_REJECT, timeout_s: float = inf
@@ -240,11 +240,11 @@ class Proposals:
             ConnectError: the gateway does not tell.
             Disconnected: the connection ended for good.
         """
-        pursuit = self._pursued(id)
-        if pursuit is None:
+        runner = self._pursued(id)
+        if runner is None:
             record = await self._record(id)
-            pursuit = self._pursued(id) or await self._resumed(record, strategy, timeout_s)
-        return Proposal(self._connection, self._book, pursuit)
+            runner = self._pursued(id) or await self._resumed(record, strategy, timeout_s)
+        return Proposal(self._connection, self._book, runner)
 
     async def ask(
         self,
@@ -254,7 +254,7 @@ class Proposals:
         *,
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
-        on_stage: OnStage | None = None,
+        on_update: OnUpdate | None = None,
         strategy: Strategy = Strategy.FIRST_REJECT,
         reviewers: str | Sequence[str] = (),
         context: str | None = None,
@@ -311,19 +311,19 @@ class Proposals:
             timeout_s=within_s,
             context=context,
             correlation_id=correlation_id,
-            on_stage=on_stage,
+            on_update=on_update,
             on_progress=on_progress,
             why=why,
             expires_in=expires_in,
         )
         return await proposal.result()
 
-    def _pursued(self, id: str) -> Pursuit | None:
+    def _pursued(self, id: str) -> ProposalRunner | None:
         """The one that follows it already."""
-        return next((pursuit for pursuit in tuple(self._alive) if pursuit.following.follows(id)), None)
+        return next((runner for runner in tuple(self._alive) if runner.tracker.follows(id)), None)
 
-    async def _resumed(self, record: ProposalRecord, strategy: Strategy, timeout_s: float) -> Pursuit:
-        plan = Plan(
+    async def _resumed(self, record: ProposalRecord, strategy: Strategy, timeout_s: float) -> ProposalRunner:
+        plan = ProposalPlan(
             method=record.method,
             params=record.params or None,
             target=record.target,
@@ -334,10 +334,10 @@ class Proposals:
             context=record.context,
             correlation_id=(),
         )
-        pursuit = Pursuit(self._connection, self._book, plan, self._requests.delivery)
-        self._alive.add(pursuit)
-        await pursuit.resume(record)
-        return pursuit
+        runner = ProposalRunner(self._connection, self._book, plan, self._requests.delivery)
+        self._alive.add(runner)
+        await runner.resume(record)
+        return runner
 
     async def _record(self, id: str) -> ProposalRecord:
         """
@@ -359,7 +359,9 @@ class Proposals:
 
         self._connection.listen(hear, _FOLLOWED)
         try:
-            shown = await History(self._connection, Asked(correlation=id, limit=_RECALLED_MAX)).list()
+            shown = await HistoryIterator(
+                self._connection, HistoryFilter(correlation=id, limit=_RECALLED_MAX)
+            ).list()
         finally:
             self._connection.unlisten(hear)
         book = ProposalBook(self._book.catalogue)
@@ -370,11 +372,11 @@ class Proposals:
     def _listen(self, envelope: Envelope, payload: Any) -> None:
         if envelope.kind in _FOLLOWED:
             if envelope.correlation_id:
-                for pursuit in tuple(self._alive):
-                    pursuit.take(envelope, payload)
+                for runner in tuple(self._alive):
+                    runner.take(envelope, payload)
         elif isinstance(payload, Presence | Grant | Revoke | Welcome):
-            for pursuit in tuple(self._alive):
-                pursuit.look_again()
+            for runner in tuple(self._alive):
+                runner.look_again()
 
 
 def _within_s(timeout_s: float | None, expires_in: float | None) -> float:

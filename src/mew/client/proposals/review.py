@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.feed import Feed
 from mew.client.errors import AlreadyDecided, MewError
 from mew.client.mcp.requests import Requests, lacking, operation
@@ -38,7 +38,7 @@ class Reviews:
     """The proposals of others that one may decide."""
 
     def __init__(
-        self, connection: Connection, book: ProposalBook, requests: Requests, *, via: str = "sdk"
+        self, connection: ClientConnection, book: ProposalBook, requests: Requests, *, via: str = "sdk"
     ) -> None:
         """The book is kept current by others. `via` names the surface: the record says where a decision was made."""
         self.book = book
@@ -147,7 +147,7 @@ class Review:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         book: ProposalBook,
         requests: Requests,
         record: ProposalRecord,

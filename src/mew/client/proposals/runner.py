@@ -10,40 +10,50 @@ from math import inf
 from typing import Any, Final
 from weakref import WeakSet
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.feed import Feed
 from mew.client.errors import AlreadyDecided, Disconnected, MewError, StreamBroken, Unanswered
-from mew.client.mcp.large_result import Delivery, parcel_in
+from mew.client.mcp.large_result import LargeResultDownload, large_result_in
 from mew.client.mcp.requests import PROGRESS, OnProgress, operation, tell_progress
 from mew.proposals.book import ProposalBook
 from mew.proposals.record import ProposalRecord, ProposalStatus, Target, names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpRequest, McpResponse
 
-from .outcomes import TIMEOUT, OnStage, Outcome, Rejected, Stage, Strategy, TimedOut, Withdrawn, is_rejected
-from .tracker import Following
+from .outcomes import (
+    TIMEOUT,
+    OnUpdate,
+    Outcome,
+    ProposalUpdate,
+    Rejected,
+    Strategy,
+    TimedOut,
+    Withdrawn,
+    is_rejected,
+)
+from .tracker import ProposalTracker
 
-__all__ = ["NO_LONGER_NEEDED", "Plan", "Pursuit", "Telling"]
+__all__ = ["NO_LONGER_NEEDED", "ProposalPlan", "ProposalRunner", "StatusNotifier"]
 
 _log = logging.getLogger(__name__)
 
 
-class Telling:
+class StatusNotifier:
     """Of one proposal."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
-        self._told: Stage | None = None
-        self._watchers: list[OnStage] = []
-        self._feeds: WeakSet[Feed[Stage]] = WeakSet()
+        self._told: ProposalUpdate | None = None
+        self._watchers: list[OnUpdate] = []
+        self._feeds: WeakSet[Feed[ProposalUpdate]] = WeakSet()
 
-    def watch(self, watcher: OnStage) -> None:
+    def watch(self, watcher: OnUpdate) -> None:
         """Tell it each stage from now on."""
         self._watchers.append(watcher)
 
-    def stages(self, now: Stage) -> Feed[Stage]:
+    def stages(self, now: ProposalUpdate) -> Feed[ProposalUpdate]:
         """The present stage and those that follow, for as long as somebody holds the feed."""
-        feed: Feed[Stage] = self._connection.feed()
+        feed: Feed[ProposalUpdate] = self._connection.feed()
         feed.offer(now)
         if now.outcome is None:
             self._feeds.add(feed)
@@ -51,7 +61,7 @@ class Telling:
             feed.close()
         return feed
 
-    def tell(self, stage: Stage) -> None:
+    def tell(self, stage: ProposalUpdate) -> None:
         """It is at this stage now. One who fails at being told keeps no other from it."""
         if stage == self._told or (self._told is not None and self._told.outcome is not None):
             return
@@ -73,11 +83,11 @@ NO_LONGER_NEEDED: Final = "no_longer_needed"
 _DUPLICATE: Final = "duplicate"
 _CONFIRM_S: Final = 5.0
 
-Deliver = Callable[[Envelope, McpResponse], Delivery | None]
+Deliver = Callable[[Envelope, McpResponse], LargeResultDownload | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ProposalPlan:
     """What to propose, to whom, and when to give up."""
 
     method: str
@@ -94,20 +104,22 @@ class Plan:
     on_progress: OnProgress | None = None
 
 
-class Pursuit:
+class ProposalRunner:
     """Once begun it goes on by itself, to its `outcome`."""
 
-    def __init__(self, connection: Connection, book: ProposalBook, plan: Plan, deliver: Deliver) -> None:
+    def __init__(
+        self, connection: ClientConnection, book: ProposalBook, plan: ProposalPlan, deliver: Deliver
+    ) -> None:
         """`deliver` brings the result of a response that only announces it."""
         self.plan = plan
         self._deliver = deliver
-        self.following = Following(book)
+        self.tracker = ProposalTracker(book)
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._connection = connection
         self._changed = asyncio.Event()
         self._taken_back: str | None = None
         self._deadline_s = 0.0
-        self.telling = Telling(connection)
+        self.notifier = StatusNotifier(connection)
 
     async def begin(self) -> None:
         """Send the proposal; return once it was accepted. Cancelled, it is withdrawn, as nobody knows it yet.
@@ -123,44 +135,44 @@ class Pursuit:
                 await self._propose(self.plan.correlation_id, reviewers=self.plan.reviewers)
         except TimeoutError:
             self.take_back()
-            self.following.release()
+            self.tracker.release()
             raise Unanswered(f"the gateway did not accept the proposal within {timeout_s:g} s") from None
         except asyncio.CancelledError:
             self.take_back()
-            self.following.release()
+            self.tracker.release()
             raise
         except MewError:
-            self.following.release()
+            self.tracker.release()
             raise
         self._go_on()
 
     async def resume(self, record: ProposalRecord) -> None:
         """Go on with one that was made before, from where it stands now; return once that is known."""
-        following = self.following
-        following.adopt(record)
+        tracker = self.tracker
+        tracker.adopt(record)
         self._go_on()
-        is_over = following.is_answered or not (following.is_open or following.fulfilments)
-        if is_over or (following.is_open and self._is_rejected(self._strategy)):
+        is_over = tracker.is_answered or not (tracker.is_open or tracker.fulfilments)
+        if is_over or (tracker.is_open and self._is_rejected(self._strategy)):
             await asyncio.wait((self.outcome,), timeout=_CONFIRM_S)
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> ProposalUpdate:
         """Where it stands, as far as we know."""
-        following = self.following
+        tracker = self.tracker
         if self.outcome.done() and self.outcome.exception() is None:
-            status = following.record.status(datetime.now(UTC))
-            return Stage.at_the_end(following.id, status, self.outcome.result())
-        sent = following.fulfilments[0] if following.fulfilments else None
-        return Stage.on_the_way(following.id, sent, following.rejections)
+            status = tracker.record.status(datetime.now(UTC))
+            return ProposalUpdate.at_the_end(tracker.id, status, self.outcome.result())
+        sent = tracker.fulfilments[0] if tracker.fulfilments else None
+        return ProposalUpdate.on_the_way(tracker.id, sent, tracker.rejections)
 
     def take(self, envelope: Envelope, payload: Any) -> None:
         """Take the next envelope that may be about it."""
         if isinstance(payload, McpRequest) and payload.method == PROGRESS:
             self._progressed(envelope, payload)
             return
-        is_large = isinstance(payload, McpResponse) and parcel_in(payload.result) is not None
-        if self.following.take(envelope, payload, announces=is_large):
-            if is_large and self.following.announced(envelope.id):
+        is_large = isinstance(payload, McpResponse) and large_result_in(payload.result) is not None
+        if self.tracker.take(envelope, payload, announces=is_large):
+            if is_large and self.tracker.announced(envelope.id):
                 self._connection.spawn(self._receive(envelope.id, self._deliver(envelope, payload), payload))
             self._changed.set()
             self._tell()
@@ -168,11 +180,13 @@ class Pursuit:
     def _progressed(self, envelope: Envelope, told: McpRequest) -> None:
         """How far the request is that carries it out; told to who sent it, and we hear it too."""
         if self.plan.on_progress is not None and isinstance(told.params, dict):
-            for sent in self.following.fulfilments:
+            for sent in self.tracker.fulfilments:
                 if sent.id in envelope.correlation_id and envelope.sender in names_in(sent.target):
                     tell_progress(self.plan.on_progress, told.params)
 
-    async def _receive(self, response_id: str, delivery: Delivery | None, response: McpResponse) -> None:
+    async def _receive(
+        self, response_id: str, delivery: LargeResultDownload | None, response: McpResponse
+    ) -> None:
         """The result itself, or what announced it where that does not come."""
         result = response.result
         try:
@@ -181,7 +195,7 @@ class Pursuit:
         except StreamBroken as broken:
             _log.warning("%s", broken)
         finally:
-            self.following.arrived(response_id, result)
+            self.tracker.arrived(response_id, result)
             self._changed.set()
 
     def look_again(self) -> None:
@@ -197,7 +211,7 @@ class Pursuit:
             Disconnected: the connection ended for good.
         """
         if self.outcome.done():
-            raise AlreadyDecided(f"proposal {self.following.id} has come to its end")
+            raise AlreadyDecided(f"proposal {self.tracker.id} has come to its end")
         self._check_not_approved()
         self._taken_back = reason
         try:
@@ -209,7 +223,7 @@ class Pursuit:
 
     def take_back(self) -> None:
         """Withdraw it without waiting, if it is open and we may."""
-        if self.outcome.done() or self.following.fulfilments or self._taken_back is not None:
+        if self.outcome.done() or self.tracker.fulfilments or self._taken_back is not None:
             return
         if self._may_withdraw(NO_LONGER_NEEDED):
             self._taken_back = NO_LONGER_NEEDED
@@ -217,8 +231,8 @@ class Pursuit:
 
     def _go_on(self) -> None:
         left_s = self.plan.timeout_s
-        if self.following.record.expires_at is not None:
-            until_then = self.following.record.expires_at - datetime.now(UTC)
+        if self.tracker.record.expires_at is not None:
+            until_then = self.tracker.record.expires_at - datetime.now(UTC)
             left_s = min(left_s, until_then.total_seconds())
         self._deadline_s = asyncio.get_running_loop().time() + left_s
         self._tell()
@@ -229,7 +243,7 @@ class Pursuit:
         """Tell the stage to who wants to know; a rejection that is the end of it is told with the end."""
         stage = self.stage
         if stage.status is not ProposalStatus.OPEN or not self._is_rejected(self._strategy):
-            self.telling.tell(stage)
+            self.notifier.tell(stage)
 
     @property
     def _strategy(self) -> Strategy:
@@ -238,9 +252,9 @@ class Pursuit:
         return Strategy.RESILIENT if strategy is Strategy.PREFERRED else strategy
 
     def _check_not_approved(self) -> None:
-        if self.following.fulfilments:
-            by = self.following.fulfilments[0].by
-            raise AlreadyDecided(f"proposal {self.following.id} was approved by {by}")
+        if self.tracker.fulfilments:
+            by = self.tracker.fulfilments[0].by
+            raise AlreadyDecided(f"proposal {self.tracker.id} was approved by {by}")
 
     async def _propose(self, correlation_id: Sequence[str], *, reviewers: Sequence[str]) -> None:
         plan = self.plan
@@ -259,9 +273,9 @@ class Pursuit:
             correlation_id=correlation_id,
             context=plan.context,
         )
-        self.following.propose(envelope.id)  # now: what is said of it may come before we wake
+        self.tracker.propose(envelope.id)  # now: what is said of it may come before we wake
         await self._connection.send(envelope)
-        self.following.accepted(envelope, datetime.now(UTC))
+        self.tracker.accepted(envelope, datetime.now(UTC))
 
     async def _run(self) -> None:
         ended = self._connection.ended
@@ -277,7 +291,7 @@ class Pursuit:
     def _over(self, running: Coroutine[Any, Any, None]) -> None:
         """It ran to its end, or was cancelled with the connection, maybe before it began."""
         running.close()
-        self.following.release()
+        self.tracker.release()
         if not self.outcome.done():
             self.outcome.set_exception(Disconnected(1000, "closed here"))
         self.outcome.exception()  # marks it as seen: nobody has to ask
@@ -286,38 +300,38 @@ class Pursuit:
         self._changed.set()
 
     async def _pursue(self) -> Outcome:
-        strategy, following = self._strategy, self.following
+        strategy, tracker = self._strategy, self.tracker
         if self.plan.strategy is Strategy.PREFERRED:
             await self._ask_the_preferred()
-        await self._until(lambda: not following.is_open or self._is_rejected(strategy), self._deadline_s)
-        if following.is_open:
+        await self._until(lambda: not tracker.is_open or self._is_rejected(strategy), self._deadline_s)
+        if tracker.is_open:
             was_rejected = self._is_rejected(strategy)
             await self._retract(NO_LONGER_NEEDED if was_rejected else TIMEOUT)
-            if not following.fulfilments:  # and by now the explanation of a rejection is there too
-                return self._rejected() if was_rejected else TimedOut(rejections=following.rejections)
-        if following.fulfilments and following.record.is_open(datetime.now(UTC)):
+            if not tracker.fulfilments:  # and by now the explanation of a rejection is there too
+                return self._rejected() if was_rejected else TimedOut(rejections=tracker.rejections)
+        if tracker.fulfilments and tracker.record.is_open(datetime.now(UTC)):
             await self._retract(_DUPLICATE)  # what the preferred were asked was carried out after all
-        if following.fulfilments:
-            await self._until(lambda: following.is_answered or following.is_open, self._deadline_s)
-            if following.is_open:  # again: what came too late was refused
+        if tracker.fulfilments:
+            await self._until(lambda: tracker.is_answered or tracker.is_open, self._deadline_s)
+            if tracker.is_open:  # again: what came too late was refused
                 await self._retract(TIMEOUT)
-        end = following.end()
-        is_ours = self._taken_back is not None and not following.fulfilments
+        end = tracker.end()
+        is_ours = self._taken_back is not None and not tracker.fulfilments
         return Withdrawn(reason=self._taken_back) if is_ours else end
 
     async def _ask_the_preferred(self) -> None:
         """Wait for those named; where they do not take it up, withdraw it and ask everyone."""
-        following, loop = self.following, asyncio.get_running_loop()
+        tracker, loop = self.tracker, asyncio.get_running_loop()
         fallback_s = min(loop.time() + self.plan.fallback_s, self._deadline_s)
-        await self._until(lambda: not following.is_open or self._is_rejected(Strategy.PREFERRED), fallback_s)
-        if not following.is_open or loop.time() >= self._deadline_s or self._is_rejected(Strategy.RESILIENT):
+        await self._until(lambda: not tracker.is_open or self._is_rejected(Strategy.PREFERRED), fallback_s)
+        if not tracker.is_open or loop.time() >= self._deadline_s or self._is_rejected(Strategy.RESILIENT):
             return
         # What cannot be withdrawn stays open, and open to all: a second one could be carried out beside it.
-        is_withdrawn = await self._retract(NO_LONGER_NEEDED if following.rejections else TIMEOUT)
-        if is_withdrawn and not following.fulfilments and self._taken_back is None:
+        is_withdrawn = await self._retract(NO_LONGER_NEEDED if tracker.rejections else TIMEOUT)
+        if is_withdrawn and not tracker.fulfilments and self._taken_back is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(None if self._deadline_s == inf else self._deadline_s):
-                    await self._propose((*self.plan.correlation_id, following.id), reviewers=())
+                    await self._propose((*self.plan.correlation_id, tracker.id), reviewers=())
 
     async def _until(self, reached: Callable[[], bool], deadline_s: float) -> None:
         """Until it is reached, or the time is over."""
@@ -331,7 +345,7 @@ class Pursuit:
                     await self._changed.wait()
 
     def _is_rejected(self, strategy: Strategy) -> bool:
-        rejecters = {rejection.by for rejection in self.following.rejections}
+        rejecters = {rejection.by for rejection in self.tracker.rejections}
         if not rejecters:
             return False
         able = self._able() if strategy is Strategy.RESILIENT else set()
@@ -351,7 +365,7 @@ class Pursuit:
 
     def _rejected(self) -> Rejected:
         """By the last whose word counts."""
-        rejections, plan = self.following.rejections, self.plan
+        rejections, plan = self.tracker.rejections, self.plan
         counted = [
             said
             for said in rejections
@@ -372,5 +386,5 @@ class Pursuit:
         return self._connection.session.may(Kind.MCP_WITHDRAW, (), {"reason": reason})
 
     def _withdrawal(self, reason: str) -> Envelope:
-        about = [self.following.id]
+        about = [self.tracker.id]
         return self._connection.compose(Kind.MCP_WITHDRAW, {"reason": reason}, correlation_id=about)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.proposals.book import ProposalBook
 from mew.proposals.record import Fulfilment, ProposalRecord, Rejection
 from mew.protocol.envelope import Envelope, EnvelopeId
@@ -14,7 +14,7 @@ from mew.protocol.kinds import Kind, McpResponse
 
 from .outcomes import TIMEOUT, Fulfilled, Outcome, Rejected, TimedOut, Withdrawn
 
-__all__ = ["Following", "keep_current"]
+__all__ = ["ProposalTracker", "keep_current"]
 
 _HEARD: Final = (
     Kind.MCP_PROPOSAL,
@@ -26,7 +26,7 @@ _HEARD: Final = (
 )
 
 
-def keep_current(connection: Connection, book: ProposalBook) -> None:
+def keep_current(connection: ClientConnection, book: ProposalBook) -> None:
     """Apply every envelope that arrives from now on; listeners added later find the book up to date."""
 
     def listen(envelope: Envelope, payload: Any) -> None:
@@ -35,7 +35,7 @@ def keep_current(connection: Connection, book: ProposalBook) -> None:
     connection.listen(listen, _HEARD)
 
 
-class Following:
+class ProposalTracker:
     """One proposal, or several that are one after another the same. `id` is that of the last.
 
     Until `release` the book holds them, so that the proposals of others do not push them out.

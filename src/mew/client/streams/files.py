@@ -28,7 +28,7 @@ __all__ = [
     "ACK_EVERY_BYTES",
     "WINDOW_BYTES",
     "Acknowledging",
-    "Landing",
+    "PartialFile",
     "Progress",
     "Saved",
     "Uploaded",
@@ -312,7 +312,7 @@ async def save(stream: Stream, path: str | os.PathLike[str], *, progress: Progre
         Corrupt: it came to its end, and is not what was sent; there is no file.
         OSError: the file cannot be written.
     """
-    reader, landing, acknowledging = aiter(stream), Landing(Path(path)), Acknowledging(stream)
+    reader, landing, acknowledging = aiter(stream), PartialFile(Path(path)), Acknowledging(stream)
     size = stream.fields.get("size")
     total = size if type(size) is int else None
     try:
@@ -356,7 +356,7 @@ def safe_name(stream: Stream, default: str = "download") -> str:
     return f"{kept}{ending}" if kept else default
 
 
-def _verify(stream: Stream, landing: "Landing") -> bool:
+def _verify(stream: Stream, landing: "PartialFile") -> bool:
     """Whether a checksum was given, and is right.
 
     Raises:
@@ -395,7 +395,7 @@ class _Source:
         self._file.close()
 
 
-class Landing:
+class PartialFile:
     """A file that grows beside its place and is put there when it is whole. Its methods wait for the disk.
 
     Who was cancelled while one of them ran in a thread may `abandon` it at once.

@@ -13,7 +13,7 @@ from typing import Final, Self
 from mew.client.connection.feed import Pressure
 from mew.client.errors import StreamBroken
 
-__all__ = ["BYTES_HIGH", "BYTES_MOST", "FRAMES_HIGH", "FRAMES_MOST", "Reader"]
+__all__ = ["BYTES_HIGH", "BYTES_MOST", "FRAMES_HIGH", "FRAMES_MOST", "StreamReader"]
 
 BYTES_HIGH: Final = 4 << 20
 FRAMES_HIGH: Final = 4_096
@@ -23,7 +23,7 @@ FRAMES_MOST: Final = 16_384
 """More is not kept."""
 
 
-class Reader(AsyncIterator[bytes]):
+class StreamReader(AsyncIterator[bytes]):
     """An async iterator over the frames of one stream, and a context that closes it.
 
     What comes from its making on is in it, until it is closed or dropped: one frame at a time, as it was written, an

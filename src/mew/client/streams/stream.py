@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Self
 
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.reply import answered, awaiting
 from mew.client.connection.transport import LinkClosed
 from mew.client.errors import Refused, StreamBroken
@@ -21,17 +21,17 @@ from mew.protocol.errors import Refusal
 from mew.protocol.frames import join
 from mew.protocol.kinds import ErrorPayload, Kind, StreamOpen
 
-from .reader import Reader
+from .reader import StreamReader
 
-__all__ = ["FRAME_BYTES_MAX", "OWNER_LEFT", "Known", "Line", "Stream"]
+__all__ = ["FRAME_BYTES_MAX", "OWNER_LEFT", "Known", "Stream", "StreamChannel"]
 
 _GATEWAY_S: Final = 10.0  # what the gateway itself says; ours takes milliseconds
 
 
-class Line:
+class StreamChannel:
     """A connection, as its streams see it."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         self.losses = 0
         """How often the connection was lost: frames that were sent under another count may not have arrived."""
@@ -113,7 +113,7 @@ class Known:
     closed: bool = False
     close_reason: str | None = None
     close_fields: Mapping[str, Any] = field(default_factory=dict)
-    readers: "weakref.WeakSet[Reader]" = field(default_factory=weakref.WeakSet)
+    readers: "weakref.WeakSet[StreamReader]" = field(default_factory=weakref.WeakSet)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     wrote_in: int | None = None
     """The count of losses when it was written to last."""
@@ -172,7 +172,7 @@ class Stream:
     `cancelled` or `error`.
     """
 
-    def __init__(self, line: Line, known: Known, reader: Reader | None = None) -> None:
+    def __init__(self, line: StreamChannel, known: Known, reader: StreamReader | None = None) -> None:
         self._line = line
         self._known = known
         self._reader = reader
@@ -246,14 +246,14 @@ class Stream:
         return self.close_reason == OWNER_LEFT and self.owner == self._line.me
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ClientConnection:
         return self._line.connection
 
     # Reading.
 
-    def read(self) -> Reader:
+    def read(self) -> StreamReader:
         """A reader of one's own, that gets what is written from now on."""
-        reader, known = Reader(self.connection.pressure), self._known
+        reader, known = StreamReader(self.connection.pressure), self._known
         if known.closed:
             reader.close()
         elif not self.connection.connected:
@@ -262,7 +262,7 @@ class Stream:
             known.readers.add(reader)
         return reader
 
-    def __aiter__(self) -> Reader:
+    def __aiter__(self) -> StreamReader:
         """The reader that this `Stream` came with, or one made now; always the same."""
         if self._reader is None:
             self._reader = self.read()

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET
 
-from mew.client.connection.connection import Connection
+from mew.client.connection.connection import ClientConnection
 from mew.client.connection.feed import Feed
 from mew.client.connection.reply import awaiting
 from mew.client.errors import Unanswered
@@ -28,7 +28,7 @@ from mew.protocol.kinds import (
     Welcome,
 )
 
-from .stream import OWNER_LEFT, Known, Line, Stream
+from .stream import OWNER_LEFT, Known, Stream, StreamChannel
 
 __all__ = ["RESULT_OF", "Streams"]
 
@@ -52,9 +52,9 @@ _MISSED: Final = "the connection was lost, and what was written to {} meanwhile 
 class Streams:
     """Made before its connection is entered, it knows every stream that is open."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
-        self._line = Line(connection)
+        self._line = StreamChannel(connection)
         self._known: dict[str, Known] = {}
         self._incoming: weakref.WeakSet[Feed[Stream]] = weakref.WeakSet()
         self._unwanted: set[str] = set()

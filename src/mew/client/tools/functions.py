@@ -13,15 +13,15 @@ import re2
 from mew.client.mcp.call import Call
 from mew.client.mcp.results import CONTENT
 
-from .schema import Arguments, Output, arguments_of, docstring_of, output_of
+from .schema import Arguments, OutputSchema, arguments_of, docstring_of, output_of
 
 __all__ = [
     "NO_COMPLETERS",
     "Changed",
     "Completer",
-    "Prompt",
-    "Resource",
-    "Tool",
+    "FunctionPrompt",
+    "FunctionResource",
+    "FunctionTool",
     "Toolbox",
     "UriTemplate",
     "What",
@@ -85,13 +85,13 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tool:
+class FunctionTool:
     """A function others may call. `annotations` are hints about what it does, in MCP's names."""
 
     name: str
     function: Callable[..., Any]
     arguments: Arguments
-    output: Output | None
+    output: OutputSchema | None
     title: str | None
     description: str
     annotations: dict[str, Any] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Tool:
         destructive: bool | None = None,
         idempotent: bool | None = None,
         open_world: bool | None = None,
-    ) -> "Tool":
+    ) -> "FunctionTool":
         """Make a tool of a function.
 
         Raises:
@@ -151,7 +151,7 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resource:
+class FunctionResource:
     """Something to read under a URI, or, where the URI has variables, under each of a family of them."""
 
     name: str
@@ -174,7 +174,7 @@ class Resource:
         description: str | None = None,
         mime_type: str | None = None,
         complete: Mapping[str, Completer] = NO_COMPLETERS,
-    ) -> "Resource":
+    ) -> "FunctionResource":
         """Make a resource of a function, whose parameters are the variables of the URI. None means: there is none.
 
         Raises:
@@ -223,7 +223,7 @@ class Resource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt:
+class FunctionPrompt:
     """A function that writes messages for a model."""
 
     name: str
@@ -242,7 +242,7 @@ class Prompt:
         title: str | None = None,
         description: str | None = None,
         complete: Mapping[str, Completer] = NO_COMPLETERS,
-    ) -> "Prompt":
+    ) -> "FunctionPrompt":
         """Make a prompt of a function.
 
         Raises:
@@ -313,7 +313,7 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Item = TypeVar("Item", Tool, Resource, Prompt)
+Item = TypeVar("Item", FunctionTool, FunctionResource, FunctionPrompt)
 
 What = Literal["tools", "resources", "prompts"]
 Changed = Callable[[What], None]
@@ -323,23 +323,23 @@ class Toolbox:
     """The tools, resources and prompts of one participant, in the order they came; they may come and go at any time."""
 
     def __init__(self) -> None:
-        self._tools: dict[str, Tool] = {}
-        self._resources: dict[str, Resource] = {}
-        self._prompts: dict[str, Prompt] = {}
+        self._tools: dict[str, FunctionTool] = {}
+        self._resources: dict[str, FunctionResource] = {}
+        self._prompts: dict[str, FunctionPrompt] = {}
         self._watchers: list[Changed] = []
 
     @property
-    def tools(self) -> Mapping[str, Tool]:
+    def tools(self) -> Mapping[str, FunctionTool]:
         """By name."""
         return MappingProxyType(self._tools)
 
     @property
-    def resources(self) -> Mapping[str, Resource]:
+    def resources(self) -> Mapping[str, FunctionResource]:
         """By the shape of their URI: the URI itself where it has no variables."""
         return MappingProxyType(self._resources)
 
     @property
-    def prompts(self) -> Mapping[str, Prompt]:
+    def prompts(self) -> Mapping[str, FunctionPrompt]:
         """By name."""
         return MappingProxyType(self._prompts)
 
@@ -347,7 +347,7 @@ class Toolbox:
         """Have a function called with `tools`, `resources` or `prompts` whenever some are added or removed."""
         self._watchers.append(changed)
 
-    def find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
+    def find_resource(self, uri: str) -> tuple[FunctionResource, dict[str, str]] | None:
         """Whose URI this is, with its variables; one without variables goes first."""
         exact = self._resources.get(uri)
         if exact is not None and not exact.is_template:
@@ -358,28 +358,28 @@ class Toolbox:
                 return resource, variables
         return None
 
-    def add(self, item: Tool | Resource | Prompt) -> None:
+    def add(self, item: FunctionTool | FunctionResource | FunctionPrompt) -> None:
         """Offer one more.
 
         Raises:
             ValueError: there is one of that name or URI.
         """
         match item:
-            case Tool():
+            case FunctionTool():
                 self._put(self._tools, item, "tools")
-            case Resource():
+            case FunctionResource():
                 self._put(self._resources, item, "resources")
-            case Prompt():
+            case FunctionPrompt():
                 self._put(self._prompts, item, "prompts")
 
-    def remove(self, item: Tool | Resource | Prompt) -> None:
+    def remove(self, item: FunctionTool | FunctionResource | FunctionPrompt) -> None:
         """Offer it no more; nothing happens when it is not there."""
         match item:
-            case Tool():
+            case FunctionTool():
                 self._take(self._tools, item, "tools")
-            case Resource():
+            case FunctionResource():
                 self._take(self._resources, item, "resources")
-            case Prompt():
+            case FunctionPrompt():
                 self._take(self._prompts, item, "prompts")
 
     @overload
@@ -399,8 +399,8 @@ class Toolbox:
         open_world: bool | None = None,
     ) -> Callable[[Function], Function]: ...
     def tool(self, function: Any = None, /, **options: Any) -> Any:
-        """Decorate a function: others may call it. With or without options, which are those of `Tool.of`."""
-        return self._decorate(function, lambda decorated: Tool.of(decorated, **options))
+        """Decorate a function: others may call it. With or without options, which are those of `FunctionTool.of`."""
+        return self._decorate(function, lambda decorated: FunctionTool.of(decorated, **options))
 
     def resource(
         self,
@@ -422,7 +422,7 @@ class Toolbox:
 
         def decorate(function: Function) -> Function:
             self.add(
-                Resource.of(
+                FunctionResource.of(
                     uri,
                     function,
                     name=name,
@@ -450,10 +450,10 @@ class Toolbox:
         complete: Mapping[str, Completer] = NO_COMPLETERS,
     ) -> Callable[[Function], Function]: ...
     def prompt(self, function: Any = None, /, **options: Any) -> Any:
-        """Decorate a function: it writes a prompt. With or without options, which are those of `Prompt.of`."""
-        return self._decorate(function, lambda decorated: Prompt.of(decorated, **options))
+        """Decorate a function: it writes a prompt. With or without options, which are those of `FunctionPrompt.of`."""
+        return self._decorate(function, lambda decorated: FunctionPrompt.of(decorated, **options))
 
-    def _decorate(self, function: Any, make: Callable[[Any], Tool | Prompt]) -> Any:
+    def _decorate(self, function: Any, make: Callable[[Any], FunctionTool | FunctionPrompt]) -> Any:
         def decorate(decorated: Any) -> Any:
             self.add(make(decorated))
             return decorated

@@ -17,7 +17,7 @@ __all__ = [
     "ArgumentError",
     "Arguments",
     "Docstring",
-    "Output",
+    "OutputSchema",
     "arguments_of",
     "docstring_of",
     "output_of",
@@ -171,7 +171,7 @@ class Arguments:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputSchema:
     """What a function promises to return. MCP wants an object: any other value is `wrapped` as `{"result": value}`."""
 
     schema: dict[str, Any]
@@ -215,7 +215,7 @@ def arguments_of(function: Callable[..., Any], *, context: type | None = None) -
     return Arguments(_object_schema(function, signature, hints), hints, signature, tuple(filled_in))
 
 
-def output_of(function: Callable[..., Any], *, besides: tuple[type, ...] = ()) -> Output | None:
+def output_of(function: Callable[..., Any], *, besides: tuple[type, ...] = ()) -> OutputSchema | None:
     """What the return annotation promises: nothing where it is text, `besides`, or what JSON has no form for.
 
     Raises:
@@ -232,7 +232,7 @@ def output_of(function: Callable[..., Any], *, besides: tuple[type, ...] = ()) -
     is_wrapped = schema.get("type") != "object"
     if is_wrapped:
         schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-    return Output(_with_definitions(schema, schemas), hint, is_wrapped, not schemas.has_models)
+    return OutputSchema(_with_definitions(schema, schemas), hint, is_wrapped, not schemas.has_models)
 
 
 def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:

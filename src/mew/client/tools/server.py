@@ -24,7 +24,7 @@ from mew.client.mcp.call import (
 )
 from mew.client.mcp.results import call_result, failure, prompt_result, read_result
 
-from .functions import Changed, Prompt, Resource, Tool, Toolbox
+from .functions import Changed, FunctionPrompt, FunctionResource, FunctionTool, Toolbox
 from .hints import read
 from .schema import ArgumentError
 
@@ -114,7 +114,7 @@ _SUBSCRIPTIONS_MAX: Final = 1024
 _URI_CHARS_MAX: Final = 4096  # of one that is kept
 _SHOWN_CHARS_MAX: Final = 100
 
-Answering = Callable[[dict[str, Any], Call], Awaitable[dict[str, Any]]]
+Responder = Callable[[dict[str, Any], Call], Awaitable[dict[str, Any]]]
 
 
 class McpServer:
@@ -141,7 +141,7 @@ class McpServer:
         self._running: dict[tuple[str, str | int], list[tuple[Call, asyncio.Timeout]]] = {}
         self._subscriptions: dict[str, dict[str, None]] = {}
         self._levels: dict[str, Level] = {}
-        self._answers: dict[str, Answering] = {
+        self._answers: dict[str, Responder] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
             "ping": self._ping,
@@ -200,7 +200,7 @@ class McpServer:
 
         self._answers[method] = answering
 
-    async def _answer(self, answering: Answering, params: dict[str, Any], call: Call) -> dict[str, Any]:
+    async def _answer(self, answering: Responder, params: dict[str, Any], call: Call) -> dict[str, Any]:
         try:
             async with asyncio.timeout(None) as scope:
                 with self._cancellable(call, scope):
@@ -297,7 +297,10 @@ class McpServer:
         return self._page("prompts", list(self.toolbox.prompts.values()), params)
 
     def _page(
-        self, what: str, items: Sequence[Tool | Resource | Prompt], params: dict[str, Any]
+        self,
+        what: str,
+        items: Sequence[FunctionTool | FunctionResource | FunctionPrompt],
+        params: dict[str, Any],
     ) -> dict[str, Any]:
         cursor = understood(params, Page).cursor
         start = 0
@@ -379,19 +382,19 @@ class McpServer:
         self._levels[call.sender] = understood(params, LevelWanted).level
         return {}
 
-    def _resource(self, uri: str) -> tuple[Resource, dict[str, str]]:
+    def _resource(self, uri: str) -> tuple[FunctionResource, dict[str, str]]:
         found = self.toolbox.find_resource(uri)
         if found is None:
             raise _no_resource(uri)
         return found
 
-    def _prompt(self, name: str) -> Prompt:
+    def _prompt(self, name: str) -> FunctionPrompt:
         prompt = self.toolbox.prompts.get(name)
         if prompt is None:
             raise RpcError(_INVALID_PARAMS, f"unknown prompt {_short(name)}")
         return prompt
 
-    def _referred(self, ref: PromptRef | ResourceRef) -> Prompt | Resource:
+    def _referred(self, ref: PromptRef | ResourceRef) -> FunctionPrompt | FunctionResource:
         if isinstance(ref, PromptRef):
             return self._prompt(ref.name)
         for resource in self.toolbox.resources.values():

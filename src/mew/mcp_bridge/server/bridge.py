@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from mew.client.client import Client
 from mew.client.errors import RpcError
 from mew.client.participant.memory import NoMemory
-from mew.client.participant.runtime import Behaviour, Serving
+from mew.client.participant.runtime import Behaviour, ParticipantRuntime
 from mew.mcp_bridge.server.transport.stdio import Tell
 from mew.mcp_bridge.server.transport.transport import TransportFactory, open_transport
 
@@ -123,7 +123,7 @@ class Bridge:
     async def serve(self, client: Client) -> None:
         """As `run_bridge`."""
         behaviour = Behaviour(start=[self._start], stop=[self._lifecycle.halt], status=[self._status])
-        serving = Serving(client, self._translator, behaviour, NoMemory())
+        serving = ParticipantRuntime(client, self._translator, behaviour, NoMemory())
         self._server_requests.client = self._notifications.client = client
         beside = [
             self._spawn(work) for work in (self._relay.run(), self._progress.run(), self._watch(serving))
@@ -144,7 +144,7 @@ class Bridge:
         link = self._lifecycle.link
         return {"server": "up" if link is not None else "down", "server_restarts": self._lifecycle.restarts}
 
-    async def _watch(self, serving: Serving) -> None:
+    async def _watch(self, serving: ParticipantRuntime) -> None:
         await self._lifecycle.gone()
         serving.stop()
 

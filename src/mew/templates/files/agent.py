@@ -56,9 +56,9 @@ async def look_around(me: mew.Client) -> str:
 async def act(me: mew.Client, tool: str, why: str, **arguments: str) -> None:
     """Call a tool: at once if the agent may, else by a proposal, and wait for whoever decides."""
     path = arguments["path"]
-    stages: list[mew.Stage] = []  # of the proposal; empty if none was needed
+    stages: list[mew.ProposalUpdate] = []  # of the proposal; empty if none was needed
     try:
-        await me.call("files", tool, arguments, why=why, timeout_s=DAY_S, on_stage=stages.append)
+        await me.call("files", tool, arguments, why=why, timeout_s=DAY_S, on_update=stages.append)
     except mew.NotFulfilled as missed:
         await me.chat(f"I leave {path} as it is: {missed}.")
     except (mew.ToolError, mew.RpcError) as failed:
@@ -67,7 +67,7 @@ async def act(me: mew.Client, tool: str, why: str, **arguments: str) -> None:
         await me.chat(f"{tool} of {path} is done, {how(stages)}.")
 
 
-def how(stages: list[mew.Stage]) -> str:
+def how(stages: list[mew.ProposalUpdate]) -> str:
     if not stages:
         return "as I may do that myself"
     return f"{'as changed' if stages[-1].edited else 'as approved'} by {stages[-1].by}"

@@ -15,7 +15,7 @@ from mew.client.client import Client
 from mew.client.errors import Absent, AlreadyDecided, MewError, Refused, Unanswered
 from mew.client.mcp.requests import lacking
 from mew.client.mcp.validation import InvalidArguments, check_call
-from mew.client.proposals.outcomes import Outcome, Stage, TimedOut
+from mew.client.proposals.outcomes import Outcome, ProposalUpdate, TimedOut
 from mew.client.proposals.proposer import Proposal
 from mew.mcp_bridge.host.settings import HostSettings
 from mew.proposals.record import ProposalStatus
@@ -315,7 +315,7 @@ class HostCall:
                 if stage.outcome is None:
                     self._staged(stage)
 
-    def _staged(self, stage: Stage) -> None:
+    def _staged(self, stage: ProposalUpdate) -> None:
         if stage.status is ProposalStatus.APPROVED:
             self._approved.set()
         self.note(ProgressNote(self.stands))
