@@ -29,7 +29,7 @@ Pairs = Annotated[
 ArgumentsOption = Annotated[
     str | None,
     typer.Option(
-        "--arguments", metavar="JSON", help="All of them as a JSON object, as @file, or - for stdin."
+        "--arguments", metavar="JSON", help="All arguments as a JSON object, @file, or - for stdin."
     ),
 ]
 

@@ -40,7 +40,7 @@ def autopilot(
             "--url",
             "--gateway",
             metavar="URL",
-            help="Where the gateway is, like ws://127.0.0.1:8080. Else MEW_GATEWAY, else that of the space.yaml.",
+            help="URL of the gateway, such as ws://127.0.0.1:8080. Else MEW_GATEWAY, else that of the space.yaml.",
         ),
     ] = None,
     space: SpaceOption = None,
@@ -81,7 +81,7 @@ def bench(
     drift: Annotated[
         bool, typer.Option("--drift", help="Let the hidden policies change at two thirds.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Measure the autopilot and simpler policies against simulated reviewers with hidden policies.
 

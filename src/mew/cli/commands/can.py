@@ -35,10 +35,11 @@ def can(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="CAPABILITY", help="What: mcp/request:tools/call:write_file, chat, or a JSON object."
+            metavar="CAPABILITY",
+            help="The capability: mcp/request:tools/call:write_file, chat, or a JSON object.",
         ),
     ],
-    to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="To whom it would be sent.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="The addressee.")] = None,
 ) -> None:
     """Check whether a participant may do something, and why: which capability allows it, and who granted it.
 

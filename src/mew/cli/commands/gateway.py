@@ -20,24 +20,24 @@ _logger = logging.getLogger(__name__)
 
 
 def gateway(
-    config: Annotated[
-        Path, typer.Option("--config", "-c", help="The file that describes the spaces.")
-    ] = Path("space.yaml"),
+    config: Annotated[Path, typer.Option("--config", "-c", help="The space.yaml.")] = Path("space.yaml"),
     port: Annotated[
         int | None,
-        typer.Option("--port", "-p", min=0, max=65_535, help="Where to listen; 0 for any free port."),
+        typer.Option("--port", "-p", min=0, max=65_535, help="Port to listen on; 0 for any free port."),
     ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The address to listen on; 0.0.0.0 for all.")
     ] = None,
-    log_format: Annotated[LogFormat, typer.Option(help="Lines for people or for machines.")] = LogFormat.TEXT,
-    log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.INFO,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Log lines for people or for programs.")
+    ] = LogFormat.TEXT,
+    log_level: Annotated[LogLevel, typer.Option(help="The lowest level that is logged.")] = LogLevel.INFO,
     trace: Annotated[
         Path | None, typer.Option(help="Write a JSON line for each envelope received, refused and delivered.")
     ] = None,
     *,
     ephemeral: Annotated[
-        bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
+        bool, typer.Option("--ephemeral", help="Keep no journal: everything is lost when it stops.")
     ] = False,
 ) -> None:
     """Serve the spaces of a space.yaml until stopped; SIGHUP reloads the file.

@@ -30,11 +30,11 @@ Capabilities = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[CAPABILITY]...",
-        help="A tool, as read_file; or as mcp/request:tools/call:read_*, chat, or a JSON object.",
+        help="A tool such as read_file, a capability such as mcp/request:tools/call:read_*, or a JSON object.",
         show_default=False,
     ),
 ]
-Message = Annotated[str | None, typer.Option("--message", "-m", help="Why; everyone can read it.")]
+Message = Annotated[str | None, typer.Option("--message", "-m", help="The reason; everyone can read it.")]
 _PAST_MAX: Final = 1_000
 _TOKEN_CHARS_MAX: Final = 4_096
 
@@ -83,7 +83,7 @@ def revoke(
             "--grant",
             "-g",
             metavar="ID",
-            help="The grant: its id, or at least 3 characters of either end of it.",
+            help="Id of the grant; its first or last 3 characters or more are enough.",
         ),
     ] = None,
     message: Message = None,
@@ -113,16 +113,16 @@ def revoke(
 @session_command
 def invite(
     session: SpaceSession,
-    participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="What they will be called.")],
+    participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="Name of the new participant.")],
     capabilities: Capabilities = None,
     save_to: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="Keep the token in this file, and do not show it."
+            "--output", "-o", metavar="PATH", help="Write the token to this file instead of showing it."
         ),
     ] = None,
     email: Annotated[
-        str | None, typer.Option(help="Where the gateway is to mail the invitation, if it sends mail.")
+        str | None, typer.Option(help="Send the invitation to this address, if the gateway sends e-mail.")
     ] = None,
     message: Message = None,
 ) -> None:

@@ -20,7 +20,7 @@ __all__ = ["page"]
 def page(
     session: SpaceSession,
     *,
-    open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser, too.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Also open it in the browser.")] = False,
 ) -> None:
     """Print a link that signs you in on the web page of the space. It works once, within ten minutes.
 

@@ -23,7 +23,7 @@ __all__ = ["participants"]
 def participants(
     session: SpaceSession,
     *,
-    here: Annotated[bool, typer.Option("--here", help="Only those who are connected.")] = False,
+    here: Annotated[bool, typer.Option("--here", help="Only connected participants.")] = False,
 ) -> None:
     """List the participants of the space: who is connected, and what each may do.
 

@@ -42,7 +42,7 @@ class Thinking(NamedTuple):
 @reasoning.command("list")
 @session_command
 def reasoning_list(session: SpaceSession) -> None:
-    """Who thinks aloud now, and about what.
+    """List reasoning in progress.
 
     Example: mew reasoning list
     """
@@ -60,7 +60,7 @@ def reasoning_list(session: SpaceSession) -> None:
             )
         )
     if not found:
-        say("nobody thinks aloud now")
+        say("no reasoning is in progress")
 
 
 @reasoning.command("cancel")
@@ -69,11 +69,15 @@ def reasoning_cancel(
     session: SpaceSession,
     which: Annotated[
         str,
-        typer.Argument(metavar="ID|PARTICIPANT", help="The reasoning, or who is at it: then all of theirs."),
+        typer.Argument(
+            metavar="ID|PARTICIPANT", help="Id of the reasoning, or a participant for all of its reasoning."
+        ),
     ],
-    message: Annotated[str, typer.Option("--message", "-m", help="Why; everyone can read it.")] = "cancelled",
+    message: Annotated[
+        str, typer.Option("--message", "-m", help="The reason; everyone can read it.")
+    ] = "cancelled",
 ) -> None:
-    """Stop a reasoning.
+    """Cancel a reasoning sequence.
 
     Example: mew reasoning cancel agent -m "this leads nowhere"
     """

@@ -36,7 +36,7 @@ def send(
         list[str] | None,
         typer.Argument(
             metavar="[TEXT|KEY=VALUE]...",
-            help="Of a chat or a thought, the text, or - for stdin; else the fields of the payload.",
+            help="The text of a chat or a thought, or - for stdin; for other kinds, the fields of the payload.",
             show_default=False,
         ),
     ] = None,
@@ -51,15 +51,13 @@ def send(
     ] = None,
     payload: Annotated[
         str | None,
-        typer.Option("--payload", metavar="JSON", help="The payload, as @file, or - for stdin."),
+        typer.Option("--payload", metavar="JSON", help="The payload as JSON, @file, or - for stdin."),
     ] = None,
     about: Annotated[
         list[str] | None,
-        typer.Option("--about", metavar="ID", help="The envelope it refers to; may be repeated."),
+        typer.Option("--about", metavar="ID", help="An envelope it refers to. May be repeated."),
     ] = None,
-    context: Annotated[
-        str | None, typer.Option(metavar="ID", help="The train of thought it belongs to.")
-    ] = None,
+    context: Annotated[str | None, typer.Option(metavar="ID", help="The context it belongs to.")] = None,
     *,
     markdown: Annotated[bool, typer.Option("--markdown", help="The text of a chat is Markdown.")] = False,
 ) -> None:

@@ -30,7 +30,7 @@ _SHOWN_MAX: Final = 4_096
 def tail(
     session: SpaceSession,
     number: Annotated[
-        int, typer.Option("--number", "-n", min=0, max=10_000, help="How many of the last to show first.")
+        int, typer.Option("--number", "-n", min=0, max=10_000, help="Show this many past envelopes first.")
     ] = 20,
     kind: Annotated[
         list[str] | None,
@@ -52,17 +52,21 @@ def tail(
         ),
     ] = None,
     context: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this train of thought, and what is in it.")
+        str | None, typer.Option(metavar="ID", help="Only this context and those below it.")
     ] = None,
     about: Annotated[
-        str | None, typer.Option("--about", metavar="ID", help="Only what refers to this envelope.")
+        str | None, typer.Option("--about", metavar="ID", help="Only envelopes that refer to this one.")
     ] = None,
     *,
-    to_me: Annotated[bool, typer.Option("--to-me", help="Only what is for me, or for everyone.")] = False,
-    no_follow: Annotated[
-        bool, typer.Option("--no-follow", help="Show the last ones, and do not wait for more.")
+    to_me: Annotated[
+        bool, typer.Option("--to-me", help="Only what is addressed to you, or to everyone.")
     ] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Each envelope whole, as indented JSON.")] = False,
+    no_follow: Annotated[
+        bool, typer.Option("--no-follow", help="Show past envelopes, and do not wait for more.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print each envelope in full, as indented JSON.")
+    ] = False,
 ) -> None:
     """Show the last envelopes of the space, then new ones as they arrive. Stop with Ctrl-C.
 

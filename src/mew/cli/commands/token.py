@@ -41,7 +41,7 @@ token = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Whose = Annotated[
     str,
     typer.Argument(metavar="NAME", help="Whose token.", autocompletion=completion.configured_participants),
@@ -89,7 +89,7 @@ def token_list(
 def token_show(
     whose: Whose, config: SpaceFileOption = None, space: SpaceOption = None, *, as_json: AsJson = False
 ) -> None:
-    """Print somebody's token, to hand it to a program.
+    """Print the token of a participant.
 
     Example: MEW_TOKEN=$(mew token show agent) python agent.py
     """
@@ -111,7 +111,7 @@ def token_show(
 def token_new(
     whose: Whose, config: SpaceFileOption = None, space: SpaceOption = None, *, as_json: AsJson = False
 ) -> None:
-    """Make somebody a new token in place of that in their file, and tell the gateway if it runs here.
+    """Replace the token of a participant, and tell the gateway if it runs here.
 
     Example: mew token new agent
     """

@@ -45,12 +45,12 @@ Timeout = Annotated[
 ]
 Why = Annotated[
     str | None,
-    typer.Option("--why", metavar="TEXT", help="What it is for, where it is proposed: reviewers see it."),
+    typer.Option("--why", metavar="TEXT", help="The purpose, shown to reviewers if the call is proposed."),
 ]
 ExpireOption = Annotated[
     float | None,
     typer.Option(
-        "--expire", min=1, max=2_592_000, metavar="SECONDS", help="After that, nobody can approve it."
+        "--expire", min=1, max=2_592_000, metavar="SECONDS", help="The proposal expires after this time."
     ),
 ]
 _PATIENCE_S: Final = 300.0  # with people, who are to decide or to answer
@@ -96,7 +96,7 @@ def call(
     expire: ExpireOption = None,
     *,
     raw: Annotated[
-        bool, typer.Option("--raw", help="The text exactly as it came, to redirect into a file.")
+        bool, typer.Option("--raw", help="Print the text unchanged, to redirect it into a file.")
     ] = False,
 ) -> None:
     """Call a tool and print its result. If you may not call it, propose the call and wait for approval.
@@ -143,7 +143,7 @@ def propose(
     expire: ExpireOption = None,
     *,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Propose it and go: it waits until somebody decides.")
+        bool, typer.Option("--no-wait", help="Propose it and exit; the proposal stays open.")
     ] = False,
 ) -> None:
     """Propose a tool call and wait for the outcome. Ctrl-C withdraws the proposal.

@@ -50,7 +50,8 @@ def show_moment(at: datetime | None) -> str:
 
 
 Lasting = Annotated[
-    str | None, typer.Option("--for", metavar="TIME", help="For how long: 90s, 15m, 2h or 1d; else for good.")
+    str | None,
+    typer.Option("--for", metavar="TIME", help="For how long: 90s, 15m, 2h or 1d. Default: permanently."),
 ]
 
 _TIME: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?", re.ASCII)

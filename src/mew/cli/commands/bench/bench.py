@@ -66,13 +66,13 @@ def bench(
     ] = None,
     workload: Annotated[
         list[WorkloadName] | None,
-        typer.Option("--workload", "-w", help="Only this; may be given several times.", show_default=False),
+        typer.Option("--workload", "-w", help="Only this workload. May be repeated.", show_default=False),
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=0.1, max=600, help="How long to measure each workload, in three rounds.")
     ] = 3.0,
     receivers: Annotated[
-        int, typer.Option(min=1, max=100_000, help="How many hear what is said; connections for 'idle'.")
+        int, typer.Option(min=1, max=100_000, help="Number of receivers; of connections for 'idle'.")
     ] = 16,
     rate: Annotated[
         float | None,
@@ -91,7 +91,7 @@ def bench(
         ),
     ] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Measure throughput and latency of a gateway: deliveries, proposals, streams, joins, HTTP.
 

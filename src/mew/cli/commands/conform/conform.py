@@ -50,14 +50,18 @@ conform.command("prompts")(prompts)
 
 @conform.command("gateway")
 def gateway(
-    url: Annotated[str | None, typer.Argument(help="Where the gateway is, like ws://127.0.0.1:8080.")] = None,
+    url: Annotated[
+        str | None, typer.Argument(help="URL of the gateway, such as ws://127.0.0.1:8080.")
+    ] = None,
     config: Annotated[
-        Path, typer.Option("--config", "-c", help="Who the kit may be: tokens, and the space.")
+        Path, typer.Option("--config", "-c", help="The roles of the kit: tokens, and the space.")
     ] = Path("conform.toml"),
     only: Only = None,
     junit: Junit = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="The results with all evidence, as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the results with all evidence as JSON.")
+    ] = False,
 ) -> None:
     """Try every requirement about gateways, and say section by section what holds.
 
@@ -81,8 +85,8 @@ def gateway(
 
 @conform.command("example")
 def example(
-    folder: Annotated[Path, typer.Argument(help="Where to put the files.")] = Path(),
-    url: Annotated[str, typer.Option(help="Where the gateway will be.")] = "ws://127.0.0.1:8080",
+    folder: Annotated[Path, typer.Argument(help="Folder for the files.")] = Path(),
+    url: Annotated[str, typer.Option(help="URL of the gateway.")] = "ws://127.0.0.1:8080",
 ) -> None:
     """Write a space.yaml with every role the kit plays, and the conform.toml that goes with it.
 

@@ -62,7 +62,9 @@ def participant(
     only: Only = None,
     junit: Junit = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="The results with all evidence, as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the results with all evidence as JSON.")
+    ] = False,
 ) -> None:
     """Try every requirement about participants on one that connects here. Exit code 1: a MUST does not hold.
 

@@ -24,7 +24,9 @@ _FIRST: Final = "files"
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; it is made if need be.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="The folder; created if it does not exist.")
+    ] = Path(),
     template: Annotated[
         str | None,
         typer.Option(
@@ -40,21 +42,21 @@ def init(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Take the MCP servers from the configuration of a host, such as mcp.json.",
+            help="Import the MCP servers of a host's configuration file, such as mcp.json.",
         ),
     ] = None,
     space: Annotated[
         str | None,
-        typer.Option("--space", "-s", metavar="NAME", help="What to call it; else like the folder."),
+        typer.Option(
+            "--space", "-s", metavar="NAME", help="Name of the space. Default: the name of the folder."
+        ),
     ] = None,
     port: Annotated[
         int,
-        typer.Option(
-            "--port", "-p", min=0, max=65_535, help="Where its gateway will listen; 0 for any free port."
-        ),
+        typer.Option("--port", "-p", min=0, max=65_535, help="Port of its gateway; 0 for any free port."),
     ] = _PORT,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask questions.")] = False,
 ) -> None:
     """Write a commented space.yaml and the files it needs.
 

@@ -49,7 +49,7 @@ def bridge(
         list[str] | None,
         typer.Argument(
             metavar="URL | -- COMMAND…",
-            help="The URL of the server, or after -- what starts it.",
+            help="URL of the server, or after -- the command that starts it.",
             show_default=False,
         ),
     ] = None,
@@ -64,7 +64,7 @@ def bridge(
         typer.Option(
             "--env",
             metavar="NAME[=VALUE]",
-            help="A variable for the server; without a value, as it is here. It gets no others of ours. Repeatable.",
+            help="Environment variable for the server; without a value, it is passed on. Others are not. Repeatable.",
         ),
     ] = None,
     cwd: Annotated[Path | None, typer.Option("--cwd", help="The folder to start the server in.")] = None,
@@ -73,7 +73,7 @@ def bridge(
         typer.Option(
             "--header",
             metavar="'NAME: VALUE'",
-            help="For the server at a URL; ${VARIABLE} in it is taken from the environment. Repeatable.",
+            help="HTTP header for a server at a URL; ${VARIABLE} is replaced from the environment. Repeatable.",
         ),
     ] = None,
     ask: Annotated[
@@ -81,7 +81,7 @@ def bridge(
         typer.Option(
             "--ask",
             metavar="NAME",
-            help="Who is asked what the server asks; else whoever it works for. Repeatable.",
+            help="Who answers the server's questions. Default: whoever it works for. Repeatable.",
         ),
     ] = None,
     root: Annotated[
@@ -89,23 +89,24 @@ def bridge(
         typer.Option(
             "--root",
             metavar="PATH",
-            help="A folder, or a URI, that the server is told to keep to. Repeatable.",
+            help="A folder or URI offered to the server as a root. Repeatable.",
         ),
     ] = None,
     restart: Annotated[
-        RestartPolicy, typer.Option("--restart", help="When to start the server again after its end.")
+        RestartPolicy, typer.Option("--restart", help="When to restart the server.")
     ] = RestartPolicy.ALWAYS,
     timeout: Annotated[
         float,
-        typer.Option("--timeout", min=0.1, max=86_400, help="How many seconds the server has for an answer."),
+        typer.Option("--timeout", min=0.1, max=86_400, help="Request timeout of the server, in seconds."),
     ] = 300.0,
     *,
     modern: Annotated[
         bool,
-        typer.Option("--modern", help="Prefer MCP of 2026-07-28 with a server that speaks the older, too."),
+        typer.Option("--modern", help="Prefer MCP 2026-07-28 if the server also speaks an older version."),
     ] = False,
     unconfined: Annotated[
-        bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
+        bool,
+        typer.Option("--unconfined", help="Let the server read the state of mew, including your tokens."),
     ] = False,
 ) -> None:
     """Make an MCP server a participant of a space, with its tools, resources and prompts.

@@ -11,7 +11,9 @@ __all__ = ["Expire", "HttpAddress", "Wait", "read_address"]
 
 HttpAddress = Annotated[
     str | None,
-    typer.Option("--http", metavar="[HOST:]PORT", help="Serve hosts there over HTTP, and not over stdio."),
+    typer.Option(
+        "--http", metavar="[HOST:]PORT", help="Serve hosts over HTTP at this address instead of stdio."
+    ),
 ]
 Wait = Annotated[
     float,
@@ -20,13 +22,17 @@ Wait = Annotated[
         min=0,
         max=86_400,
         metavar="SECONDS",
-        help="How long a host waits for an approval at once.",
+        help="How long one call waits for an approval.",
     ),
 ]
 Expire = Annotated[
     float,
     typer.Option(
-        "--expire", min=1, max=2_592_000, metavar="SECONDS", help="After that, nobody can approve a call."
+        "--expire",
+        min=1,
+        max=2_592_000,
+        metavar="SECONDS",
+        help="A call that was not approved expires after this time.",
     ),
 ]
 

@@ -44,14 +44,12 @@ _NAME: Final = "mew"
 HostName = Annotated[
     KnownHost, typer.Argument(metavar="HOST", help="claude-code, claude-desktop, cursor or vscode.")
 ]
-ForYouHere = Annotated[
-    bool, typer.Option("--local", help="For you in this folder alone; claude-code has that.")
-]
+ForYouHere = Annotated[bool, typer.Option("--local", help="For you in this folder only (claude-code).")]
 ForUser = Annotated[
-    bool, typer.Option("--user", help="For you in every folder; so it always is in claude-desktop.")
+    bool, typer.Option("--user", help="For you in every folder (always so in claude-desktop).")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write it without asking.")]
-PrintOnly = Annotated[bool, typer.Option("--print", help="Show what would change, and write nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write the file without asking.")]
+PrintOnly = Annotated[bool, typer.Option("--print", help="Show the change, and write nothing.")]
 
 
 def install(
@@ -59,18 +57,18 @@ def install(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="-- COMMAND…", help="A server to wrap, in place of a space.", show_default=False
+            metavar="-- COMMAND…", help="A server to wrap, instead of a space.", show_default=False
         ),
     ] = None,
     wrap_existing: Annotated[
         str | None,
-        typer.Option("--wrap-existing", metavar="NAME", help="Wrap a server that the host has already."),
+        typer.Option("--wrap-existing", metavar="NAME", help="Wrap a server that the host already has."),
     ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", metavar="PATTERN", help="Tools of a wrapped server to call without asking."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What the host is to call it.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the server in the host.")] = None,
     gateway: GatewayOption = None,
     space: SpaceOption = None,
     who: AsOption = None,
@@ -82,7 +80,7 @@ def install(
     yes: Yes = False,
     print_only: PrintOnly = False,
 ) -> None:
-    """Have an MCP host start 'mew mcp' for a space, or 'mew wrap' for a server; shows what changes, and asks.
+    """Add 'mew mcp' (a space) or 'mew wrap' (a server) to the configuration of an MCP host, after confirmation.
 
     Example: mew mcp install claude-code --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem .
     """
@@ -104,7 +102,8 @@ def install(
 def uninstall(
     host: HostName,
     name: Annotated[
-        str | None, typer.Argument(help="Which; needed where there are several of ours.", show_default=False)
+        str | None,
+        typer.Argument(help="Name of the server; required if there are several.", show_default=False),
     ] = None,
     *,
     user: ForUser = False,
@@ -112,7 +111,7 @@ def uninstall(
     yes: Yes = False,
     print_only: PrintOnly = False,
 ) -> None:
-    """Take our server out of the configuration of an MCP host; one that was wrapped there is as it was before.
+    """Remove our server from the configuration of an MCP host; a wrapped server is restored.
 
     Example: mew mcp uninstall claude-code filesystem
     """

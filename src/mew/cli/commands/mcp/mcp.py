@@ -50,7 +50,9 @@ def serve(
     wrapped: WrappedOption = None,
     only: Annotated[
         str | None,
-        typer.Option("--only", metavar="NAME", help="Show this participant alone, with its own names."),
+        typer.Option(
+            "--only", metavar="NAME", help="Serve the tools of this participant only, under their own names."
+        ),
     ] = None,
     wait: Wait = 50.0,
     expire: Expire = 3_600.0,
@@ -60,15 +62,15 @@ def serve(
         typer.Option(
             "--secret",
             metavar="PATH",
-            help="The file with the secret that hosts need over HTTP. Else .mew/mcp/NAME.secret.",
+            help="File with the secret that hosts need over HTTP. Default: .mew/mcp/NAME.secret.",
         ),
     ] = None,
     *,
     no_own_tools: Annotated[
-        bool, typer.Option("--no-own-tools", help="No tools of our own, such as mew_chat.")
+        bool, typer.Option("--no-own-tools", help="Do not offer mew's own tools, such as mew_chat.")
     ] = False,
     open_: Annotated[
-        bool, typer.Option("--open", help="Over HTTP on this machine, ask for no secret.")
+        bool, typer.Option("--open", help="Over HTTP on this machine, require no secret.")
     ] = False,
 ) -> None:
     """Serve a space to MCP hosts: they use the tools of its participants, with approval if it is needed.

@@ -33,7 +33,7 @@ def wrap(
         list[str] | None,
         typer.Argument(
             metavar="-- COMMAND…",
-            help="What starts the server, after --; or the URL of one.",
+            help="The command that starts the server, after --, or the URL of a server.",
             show_default=False,
         ),
     ] = None,
@@ -46,39 +46,40 @@ def wrap(
     allow_resource: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-resource", metavar="PATTERN", help="The same for resources, by URI: 'file:///data/**'."
+            "--allow-resource",
+            metavar="PATTERN",
+            help="Resources to read without asking, by URI, like 'file:///data/**'. Repeatable.",
         ),
     ] = None,
     allow_prompt: Annotated[
         list[str] | None,
-        typer.Option("--allow-prompt", metavar="PATTERN", help="The same for prompts."),
+        typer.Option("--allow-prompt", metavar="PATTERN", help="Prompts to get without asking. Repeatable."),
     ] = None,
     header: Annotated[
         list[str] | None,
         typer.Option(
             "--header",
             metavar="'NAME: VALUE'",
-            help="For a server at a URL; ${VARIABLE} in it is taken from the environment. Repeatable.",
+            help="HTTP header for a server at a URL; ${VARIABLE} is replaced from the environment. Repeatable.",
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="What to call the server; else told from its command.")
+        str | None, typer.Option("--name", help="Name of the server. Default: derived from its command.")
     ] = None,
     port: Annotated[
         int,
-        typer.Option(
-            "--port", "-p", min=0, max=65_535, help="Where the gateway listens; 0 for any free port."
-        ),
+        typer.Option("--port", "-p", min=0, max=65_535, help="Port of the gateway; 0 for any free port."),
     ] = 0,
     http: HttpAddress = None,
     wait: Wait = 50.0,
     expire: Expire = 3_600.0,
     *,
     ephemeral: Annotated[
-        bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
+        bool, typer.Option("--ephemeral", help="Keep no journal: everything is lost when it stops.")
     ] = False,
     unconfined: Annotated[
-        bool, typer.Option("--unconfined", help="Let the server see the state of mew, your tokens included.")
+        bool,
+        typer.Option("--unconfined", help="Let the server read the state of mew, including your tokens."),
     ] = False,
     keep_token: Annotated[
         bool,

@@ -44,9 +44,7 @@ __all__ = ["replay"]
 def replay(
     what: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[FILE|SPACE]", help="An export of a space, or a space that has a journal here."
-        ),
+        typer.Argument(metavar="[FILE|SPACE]", help="An export, or a space that has a journal here."),
     ] = None,
     config: ConfigOption = Path("space.yaml"),
     journal: JournalOption = None,
@@ -55,9 +53,7 @@ def replay(
     ] = None,
     idle_max: Annotated[
         str,
-        typer.Option(
-            metavar="TIME", help="No wait is longer than this, however long it was: 2s, 500ms, 1min or off."
-        ),
+        typer.Option(metavar="TIME", help="Shorten longer pauses to this: 2s, 500ms, 1min or off."),
     ] = "3s",
     first: Annotated[int, typer.Option("--from", min=0, help="The first entry, by its number.")] = 0,
     last: Annotated[int | None, typer.Option("--to", min=0, help="The last entry, by its number.")] = None,
@@ -76,14 +72,16 @@ def replay(
     participant: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show only what this participant sent.")
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where to serve it; 0 for any free port.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to serve it on; 0 for any free port.")
+    ] = 0,
     *,
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Let it happen in a space on this machine, to connect to and watch."),
+        typer.Option("--serve", help="Serve the replay as a space on this machine that clients can watch."),
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="A JSON document for each envelope, a line each.")
+        bool, typer.Option("--json", help="Print one JSON document per line for each envelope.")
     ] = False,
 ) -> None:
     """Replay a recorded space at its own pace. Keys: space pauses, + and - change the speed, q quits.

@@ -43,11 +43,11 @@ def proposals(
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=0, max=1_000, help="How many that were decided.")
+        int, typer.Option("--limit", "-n", min=0, max=1_000, help="Show this many decided proposals.")
     ] = 5,
     *,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Go on, and show each that comes and is decided.")
+        bool, typer.Option("--watch", "-w", help="Keep running, and show new proposals and decisions.")
     ] = False,
 ) -> None:
     """List the proposals that wait for a decision, and the last ones that were decided.
@@ -69,12 +69,12 @@ def approve(
     changes: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Run it with this argument instead; may be repeated."
+            "--set", metavar="KEY=VALUE", help="Run it with this argument instead. May be repeated."
         ),
     ] = None,
     arguments: ArgumentsOption = None,
     target: Annotated[
-        str | None, typer.Option("--to", metavar="NAME", help="Who is to do it, where it does not say.")
+        str | None, typer.Option("--to", metavar="NAME", help="Who runs it, if the proposal does not say.")
     ] = None,
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer.")
@@ -94,9 +94,7 @@ def approve(
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option(
-            "--yes", "-y", help="Do not ask; only where the space.yaml allows unattended approvals."
-        ),
+        typer.Option("--yes", "-y", help="Do not ask; only if the space.yaml allows unattended approvals."),
     ] = False,
 ) -> None:
     """Approve a proposal, as it is or with other arguments. Shows what will run, and asks for confirmation.
@@ -169,11 +167,11 @@ def reject(
             "-r",
             metavar="WORD",
             autocompletion=completion.reject_reasons,
-            help="In a word: disagree, inappropriate, unsafe, busy, incapable, policy, invalid, or any other.",
+            help="Reason code: disagree, inappropriate, unsafe, busy, incapable, policy, invalid, or your own.",
         ),
     ] = "disagree",
     message: Annotated[
-        str | None, typer.Option("--message", "-m", help="In words, for the proposer and the audit record.")
+        str | None, typer.Option("--message", "-m", help="A message for the proposer and the audit record.")
     ] = None,
     *,
     left: Annotated[
@@ -230,7 +228,7 @@ async def _listed(me: Client, limit: int, *, as_json: bool, watch: bool) -> None
     if not watch:
         return
     if not waiting:
-        note("waiting for proposals, Ctrl-C ends it")
+        note("waiting for proposals; stop with Ctrl-C")
     told = {record.id: _state(record) for record in desk.book}
     async with coming:
         async for _ in coming:
@@ -255,7 +253,7 @@ def _show(desk: Desk, waiting: list[ProposalRecord], decided: list[ProposalRecor
         say(shown_open(record, now, desk.hindrance(record)))
         say()
     if not waiting:
-        say("nothing waits for a decision")
+        say("no proposals are waiting for a decision")
     for record in reversed(decided):
         say(shown_line(record, now))
 

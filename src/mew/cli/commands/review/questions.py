@@ -24,7 +24,9 @@ __all__ = ["Inbox", "answer", "questions"]
 def questions(
     session: SpaceSession,
     *,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, and show each that comes.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Keep running, and show new questions.")
+    ] = False,
 ) -> None:
     """List the questions that participants ask you while they work for you.
 
@@ -41,14 +43,14 @@ def answer(
     question: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="The question: its id, or at least 3 characters of either end of it."
+            metavar="ID", help="Id of the question; its first or last 3 characters or more are enough."
         ),
     ],
     pairs: Pairs = None,
     arguments: ArgumentsOption = None,
     *,
-    decline: Annotated[bool, typer.Option("--decline", help="Say no to it.")] = False,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Leave it without a decision.")] = False,
+    decline: Annotated[bool, typer.Option("--decline", help="Decline to answer.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Dismiss it without a decision.")] = False,
 ) -> None:
     """Answer a question, or decline it.
 
@@ -96,14 +98,14 @@ async def answered(question: Question, pairs: list[str], whole: str | None) -> N
 async def _listed(me: Client, *, as_json: bool, watch: bool) -> None:
     inbox = await Inbox.open(me)
     if not inbox.waiting and not as_json:
-        say("nobody asks you anything")
+        say("no questions are waiting for you")
     if as_json and not watch:
         say_json([_told(one) for one in inbox.waiting])
         return
     for one in inbox.waiting:
         _show(one, as_json=as_json)
     if watch:
-        note("waiting for questions, Ctrl-C ends it")
+        note("waiting for questions; stop with Ctrl-C")
         async for one in inbox.coming:
             _show(one, as_json=as_json)
 

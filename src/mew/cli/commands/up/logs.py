@@ -33,12 +33,10 @@ def logs(
     ] = None,
     config: SpaceFileOption = None,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="How many of the last lines of each.")
+        int, typer.Option("--lines", "-n", min=0, help="Show this many lines of each log.")
     ] = 20,
     *,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new lines.")] = False,
 ) -> None:
     """Show the logs of the programs that 'mew up' runs.
 

@@ -24,7 +24,7 @@ from .program_table import programs_table
 
 __all__ = ["down", "restart", "standings_of", "status", "status_of"]
 
-Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 _DOWN_S: Final = 30.0
 _STEP_S: Final = 0.05
 _ANSWER_S: Final = 5.0

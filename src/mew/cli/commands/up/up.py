@@ -31,16 +31,14 @@ def up(
     config: SpaceFileOption = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", "-p", min=0, max=65_535, help="Where the gateway listens; 0 for any free port."
-        ),
+        typer.Option("--port", "-p", min=0, max=65_535, help="Port of the gateway; 0 for any free port."),
     ] = None,
     *,
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Run in the background; 'mew down' ends it.")
+        bool, typer.Option("--detach", "-d", help="Run in the background; 'mew down' stops it.")
     ] = False,
     ephemeral: Annotated[
-        bool, typer.Option("--ephemeral", help="Keep no journal: everything is forgotten at the end.")
+        bool, typer.Option("--ephemeral", help="Keep no journal: everything is lost when it stops.")
     ] = False,
 ) -> None:
     """Start the gateway, the bridges and the participants that a space.yaml names, and keep them running.
