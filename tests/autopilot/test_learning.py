@@ -2,6 +2,7 @@
 
 import copy
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,6 +26,8 @@ from mew.autopilot.settings import (
     read_settings,
 )
 from mew.autopilot.view import view
+from mew.cli.commands.autopilot import read_config
+from mew.cli.errors import CommandError
 from mew.protocol.json import encode_json
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -323,3 +326,18 @@ def test_wrong_settings_say_which_key_is_wrong(written: dict[str, Any], problem:
     with pytest.raises(InvalidSettings) as raised:
         read_settings(written)
     assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("mode: act\nallow:\n  - {tool: a}\n  - {method: tools/call}\n", 4),
+        ("space: {id: x}\nautopilot:\n  audit: 7\n", 3),
+        ("autopilot:\n  never:\n    - tools/call:x\n    - {tool: 3}\n", 4),
+    ],
+)
+def test_a_wrong_setting_in_a_file_is_named_with_its_line(text: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(text)
+    with pytest.raises(CommandError, match=f"line {line}:"):
+        read_config(file)

@@ -1,6 +1,7 @@
 """`mew autopilot`: learn from reviewers which proposals need no person; `mew autopilot bench` measures it."""
 
 import logging
+import re
 from hashlib import sha256
 from math import inf
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "read_config"]
 
 _DIED = 1
+_SETTING = re.compile(r"(?:autopilot|\$)\.(\w+)(?:\[(\d+)\])?")
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
@@ -146,9 +148,35 @@ def read_config(path: Path | None, mode: str | None = None) -> "AutopilotSetting
             raise CommandError(f"{path}: expected a mapping of settings")
         return read_settings({**written, "mode": mode} if mode is not None else written)
     except InvalidSettings as error:
-        raise CommandError(f"{path or '--mode'}: {error}") from error
+        line = None if path is None else _line_of(path.read_text(encoding="utf-8"), str(error))
+        where = path or "--mode" if line is None else f"{path}, line {line}"
+        raise CommandError(f"{where}: {error}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CommandError(f"{path}: {error}") from error
+
+
+def _line_of(text: str, problem: str) -> int | None:
+    """The line of the setting that a problem names, like `autopilot.allow[1]` or `$.allow[1].tool`."""
+    import yaml
+
+    named = _SETTING.search(problem)
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    if named is None or node is None:
+        return None
+    for key in ("space", "autopilot"):
+        if (inner := _value_of(node, key)) is not None and (
+            key == "autopilot" or _value_of(inner, "autopilot") is not None
+        ):
+            node = inner
+    found = _value_of(node, named[1])
+    if found is not None and named[2] is not None and isinstance(found, yaml.SequenceNode):
+        found = found.value[int(named[2])] if int(named[2]) < len(found.value) else found
+    return None if found is None else found.start_mark.line + 1
+
+
+def _value_of(node: Any, key: str) -> Any:
+    pairs = node.value if isinstance(node.value, list) else ()
+    return next((pair[1] for pair in pairs if isinstance(pair, tuple) and pair[0].value == key), None)
 
 
 def _run(login: Login, settings: "AutopilotSettings") -> None:
