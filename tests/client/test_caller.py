@@ -177,7 +177,7 @@ async def test_who_fails_at_being_told_does_not_spoil_what_it_waits_for(
 
     async with people("ann", "bot") as (ann, bot), approving(ann):
         assert await bot.ask("shelf", "ping", on_update=fail) == {}
-    assert [record.getMessage() for record in caplog.records] == ["on_stage failed"] * 3
+    assert [record.getMessage() for record in caplog.records] == ["on_update failed"] * 3
 
 
 async def test_the_progress_of_what_was_approved_is_told_to_who_proposed_it() -> None:

@@ -70,7 +70,7 @@ class StatusNotifier:
             try:
                 watcher(stage)
             except Exception:
-                _log.exception("on_stage failed")
+                _log.exception("on_update failed")
         for feed in tuple(self._feeds):
             feed.offer(stage)
             if stage.outcome is not None:

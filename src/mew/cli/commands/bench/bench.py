@@ -62,7 +62,7 @@ def bench(
     session: SpaceSession,
     url: Annotated[
         str | None,
-        typer.Argument(help="GatewayAddress the gateway is, like ws://127.0.0.1:8080.", show_default=False),
+        typer.Argument(help="Where the gateway is, like ws://127.0.0.1:8080.", show_default=False),
     ] = None,
     workload: Annotated[
         list[WorkloadName] | None,
