@@ -86,7 +86,7 @@ def checks(*starts: str) -> frozenset[str]:
 
 SUPPRESSED: Final = ("chat/acknowledge", "participant/status")
 NOTICE: Final = checks("capabilities.a_notice_shows_nothing_of_it")
-ENFORCED: Final = checks("silence.a_pause_holds_back_work")
+ENFORCED: Final = checks("control.a_pause_holds_back_work")
 PAUSES_SEEN_TO_END: Final = checks("control.a_pause_may_end_by_itself")
 STATUSES: Final = checks(
     "control.a_status_may_",

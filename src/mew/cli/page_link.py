@@ -37,7 +37,8 @@ async def page_link(url: str, space: str | None, token: str) -> str:
     code = made.get("code")
     if not isinstance(code, str):
         raise CommandError(_OLDER)
-    return str(page.with_fragment(f"link={code}"))
+    public = made.get("page")
+    return str((_page(public) if isinstance(public, str) else page).with_fragment(f"link={code}"))
 
 
 def _page(url: str) -> URL:

@@ -134,9 +134,9 @@ class Gateway:
         self._guard.configured = configured
         self._guard.authenticator = verifier
         self._guard.server = self._listening(config)
-        self.url = _url(self._guard.server, config)
+        self.url = self._guard.server.local_url(config.tls)
         self._storage.update_settings(config.journal)
-        self._node.reconfigure(config, _as_ws(self.url))
+        self._node.reconfigure(config, _as_ws(self._guard.server.advertised_url(config.tls)))
         _logger.info("configuration reloaded", extra={"file": str(config.file)})
         _log_notes(config)
         changed = [
@@ -169,14 +169,14 @@ class Gateway:
         stack.callback(listener.close)
         self._port = listener.getsockname()[1]
         server = self._listening(config)
-        self.url = _url(server, config)
+        self.url = server.local_url(config.tls)
         try:
             journal = None if self._ephemeral or self._open_room is not None else config.journal
             self._storage = Storage(journal, trace, self._now)
             stack.callback(self._storage.close)
             open_room = self._open_room or self._storage.open_room
             journals = self._journals or self._storage.journals
-            node = Node(config, _as_ws(self.url), journals, open_room, now=self._now)
+            node = Node(config, _as_ws(server.advertised_url(config.tls)), journals, open_room, now=self._now)
             node.disk = self._storage.disk
             self._node = await stack.enter_async_context(node)
             stack.callback(self._node.spawn(self._storage.keep_index()).cancel)
@@ -374,15 +374,6 @@ def _load_certificate(context: ssl.SSLContext, config: Config) -> None:
         context.load_cert_chain(config.tls.cert, config.tls.key)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"tls: {config.tls.cert} and {config.tls.key} do not load: {error}") from None
-
-
-def _url(server: ServerConfig, config: Config) -> str:
-    if server.public_url is not None:
-        return server.public_url.rstrip("/")
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(server.host, server.host)
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{'http' if config.tls is None else 'https'}://{host}:{server.port}"
 
 
 def _as_ws(url: str) -> str:

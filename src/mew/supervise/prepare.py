@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ from .program import MARK
 
 __all__ = ["Prepared", "logs_folder", "prepare"]
 
-_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _OURS: Final = ("MEW_GATEWAY", "MEW_SPACE", "MEW_AS", "MEW_TOKEN", "MEW_TOKEN_FILE", MARK)
 
 
@@ -52,9 +51,9 @@ def prepare(
         for one in space.participants.values()
     }
     chosen = _free_port(config, config.server.port if port is None else port)
-    here = _here(config, chosen)
-    by_name = config.tls is not None and config.server.public_url is not None  # a certificate is for a name
-    url = (config.server.public_url or here) if by_name else here
+    server = replace(config.server, port=chosen)
+    url = server.local_url(config.tls)
+    here = replace(server, public_url=None).local_url(config.tls)
     secrets = _everyones(config, environ)
     given = LaunchContext(
         python=sys.executable,
@@ -79,13 +78,6 @@ def prepare(
 
 def logs_folder(state: Path) -> Path:
     return state / "logs"
-
-
-def _here(config: Config, port: int) -> str:
-    """Where the gateway is reached on this machine."""
-    host = _ANYWHERE.get(config.server.host, config.server.host)
-    scheme = "http" if config.tls is None else "https"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _everyones(config: Config, environ: Mapping[str, str]) -> dict[str, str]:

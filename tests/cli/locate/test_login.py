@@ -125,7 +125,7 @@ def test_a_running_gateway_is_found_where_it_listens(tmp_path: Path) -> None:
     [
         ("{host: 0.0.0.0, port: 9000}", "http://127.0.0.1:9000"),
         ("{host: '::1'}", "http://[::1]:8080"),
-        ("{public_url: 'https://mew.example.org/'}", "https://mew.example.org"),
+        ("{public_url: 'https://mew.example.org/'}", "http://127.0.0.1:8080"),
     ],
 )
 def test_a_gateway_that_does_not_run_is_where_the_file_says(tmp_path: Path, server: str, url: str) -> None:

@@ -31,7 +31,6 @@ __all__ = [
 
 NO_SPACE_FILE: Final = "there is no space.yaml here or in a folder above"
 _NAMES: Final = ("space.yaml", ".mew/space.yaml")
-_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +53,11 @@ class SpaceFile:
         if (running := read_address(self.path)) is not None:
             return running
         server = self.config.server
-        if server.public_url is not None:
-            return server.public_url
         if server.port == 0:
             raise CommandError(
                 f"{self.path}: the gateway takes any free port and is not running; start it, or use --gateway"
             )
-        host = _ANY_ADDRESS.get(server.host, server.host)
-        scheme = "http" if self.config.tls is None else "https"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{server.port}"
+        return server.local_url(self.config.tls)
 
     def space(self, named: str | None) -> str:
         """Return the id of the space that is named, or of the only one.

@@ -248,16 +248,21 @@ class AccessGuard:
         return identity.participant
 
     def _is_own(self, origin: str, request: web.BaseRequest) -> bool:
-        """Whether the page was served by this gateway; a foreign name that resolves here (DNS rebinding) is not."""
+        """Say whether the page was served by this gateway, at the address it was asked at or at `public_url`.
+
+        A proxy may put its own address in `Host`. A foreign name that resolves here (DNS rebinding) is not ours.
+        """
         try:
             parts = urlsplit(origin)
         except ValueError:  # brackets without an address
             return False
+        public = urlsplit(self.server.public_url or "")
+        if public.netloc and (parts.scheme, parts.netloc.lower()) == (public.scheme, public.netloc.lower()):
+            return True
         if parts.scheme not in ("http", "https") or parts.netloc.lower() != request.host.lower():
             return False
         name = parts.hostname or ""
-        public = urlsplit(self.server.public_url or "").hostname
-        return name in ("localhost", self.server.host, public) or _is_ip_address(name)
+        return name in ("localhost", self.server.host, public.hostname) or _is_ip_address(name)
 
     def _is_trusted(self, address: str) -> bool:
         if not _is_ip_address(address):

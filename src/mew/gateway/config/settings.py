@@ -126,6 +126,23 @@ class ServerConfig:
     join_timeout_s: float = 10.0
     shutdown_grace_s: float = 5.0
 
+    def local_url(self, tls: "TlsConfig | None") -> str:
+        """Return the address for programs on this machine, whatever stands in front of the gateway for others.
+
+        With TLS that is `public_url` if there is one: a certificate is for a name.
+        """
+        if tls is not None and self.public_url is not None:
+            return self.public_url.rstrip("/")
+        host = _LOOPBACK.get(self.host, self.host).strip("[]")
+        return f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def advertised_url(self, tls: "TlsConfig | None") -> str:
+        """Return the address for everybody else: invitations and links to the page carry it."""
+        return self.local_url(tls) if self.public_url is None else self.public_url.rstrip("/")
+
+
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:

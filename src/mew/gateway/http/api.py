@@ -294,7 +294,7 @@ class HttpApi:
         admission = await self._in_space(request)
         lifetime = timedelta(seconds=_asked(request, shapes.LinkQuery).lifetime_s)
         code, link = self._sign_in.make_link(admission, token_of(request) or "", lifetime)
-        return _json(shapes.LinkMade(code, link.expires))
+        return _json(shapes.LinkMade(code, link.expires, self._guard.server.public_url))
 
     async def _open_session(self, request: web.Request) -> web.Response:
         _asked(request, shapes.NoQuery)

@@ -199,10 +199,14 @@ class SpacesPage(Struct, frozen=True):
 
 
 class LinkMade(Struct, frozen=True):
-    """`code` goes behind `#link=` in the address of the page. It works once, until `expires`."""
+    """`code` goes behind `#link=` in the address of the page. It works once, until `expires`.
+
+    `page` is that address if the gateway has a `public_url`.
+    """
 
     code: str
     expires: datetime
+    page: str | None
 
 
 class LinkCode(Struct, frozen=True, forbid_unknown_fields=True):
