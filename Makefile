@@ -1,6 +1,7 @@
 # make run    sets up what running needs and starts a demo space
 # make test   sets everything up and runs every test
 # make web    builds the page that the gateway serves and the compiled part, where their sources have changed
+# make docs   builds the documentation site into build/site
 # make check  format, lint, types, imports and the quick tests: before a commit
 
 VENV := .venv
@@ -16,7 +17,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # These measure, and want the machine to themselves.
 MEASURES := tests/page/test_page_speed.py
 
-.PHONY: run test check quick tests-ready web lint format schemas bench constraints clean
+.PHONY: run test check quick tests-ready web lint docs format schemas bench constraints clean
 
 # What is tested is compiled once, not by each of the hundreds of processes that tests start.
 test quick: export PYTHONDONTWRITEBYTECODE :=
@@ -44,7 +45,7 @@ web: $(READY)
 tests-ready: $(READY)
 	@scripts/setup-tests $(VENV)
 
-lint: $(READY) web
+lint: $(READY) web docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -54,6 +55,9 @@ lint: $(READY) web
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(READY)
+	$(BIN)/zensical build --strict
 
 schemas: $(READY)
 	$(BIN)/python scripts/schemas.py

@@ -50,6 +50,7 @@ def gateway(
     from mew.gateway.address_file import published_address
     from mew.gateway.config.loader import load_config
     from mew.gateway.server import serve
+    from mew.gateway.systemd import notify
 
     set_up(log_format, log_level)
     try:
@@ -63,6 +64,8 @@ def gateway(
                 _logger.info(line)
             else:
                 typer.echo(line, err=True)
+            stack.callback(notify, "STOPPING=1")
+            notify("READY=1")
 
         with ExitStack() as stack, asyncio.Runner(loop_factory=fast_loop()) as runner:
             runner.run(
