@@ -93,6 +93,13 @@ STATUSES: Final = checks(
     "control.who_asked_for_a_status_gets_it",
     "talk.an_acknowledgement_has_any_status",
 )
+EXPRESSIONS: Final = checks("patterns.a_regular_expression_decides", "patterns.a_path_finds_what_must_fit")
+POLLING: Final = checks(
+    "http_api.envelopes_can_be_fetched",
+    "http_api.since_says_from_when_on",
+    "http_api.fetched_envelopes_are_whole",
+    "http_api.what_is_anothers_is_not_fetched",
+)
 CLOSED_BY_THE_GATEWAY: Final = checks("streams.the_gateway_")
 TWO_CONNECTIONS: Final = checks("presence.who_ha")
 BY_GUESTS: Final = checks(
@@ -128,7 +135,10 @@ BY_GRANTS: Final = checks(
     "patterns.full_access_is_access_to_mcp",
     "patterns.monitoring_lists_and_does_nothing",
     "proposals.mcp_reject_alone_is_enough_to_reject",
-    "revocations.",
+    "grants.a_grant_is_revoked",
+    "grants.a_pattern_",
+    "grants.a_revocation_",
+    "grants.only_the_grant_of_that_id_is_revoked",
     "control.grants_outlive_a_restart",
     "capabilities.the_error_knows_what_changed",
     "presence.the_list_is_exact_after_a_grant_and_a_revocation",
@@ -200,7 +210,8 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         | WITHOUT_CHAT
         | BY_GRANTS
         | CLOSED_BY_THE_GATEWAY
-        | checks("expressions.", "http.", "members.the_invited_gets_a_mail", "polling.", "spaces."),
+        | checks("http_api.", "members.the_invited_gets_a_mail", "spaces.")
+        | EXPRESSIONS,
     ),
     "suppresses acknowledgements and statuses, and enforces no pause": Liberty(
         (
@@ -258,7 +269,7 @@ LIBERTIES: Final[dict[str, Liberty]] = {
             replaced(*POSTS, not_there),
         ),
         {"defaults": {"baseline_capabilities": []}},
-        not_offered=NOTICE | checks("http.", "control.grants_outlive_a_restart"),
+        not_offered=NOTICE | (checks("http_api.") - POLLING) | checks("control.grants_outlive_a_restart"),
     ),
     "closes who brings a wrong token, has nothing to fetch, and is known by its tokens alone": Liberty(
         (wrapping(WebSocketEndpoint, "handle", closed_not_denied), replaced(*POLLS, not_there)),
@@ -266,7 +277,8 @@ LIBERTIES: Final[dict[str, Liberty]] = {
         told=without_ids,
         not_offered=NOTICE
         | TWO_CONNECTIONS
-        | checks("access.capabilities_hang_on_the_identity", "polling.", "spaces."),
+        | checks("access.capabilities_hang_on_the_identity", "spaces.")
+        | POLLING,
     ),
     "does much of this at once": Liberty(
         (
