@@ -17,7 +17,7 @@ __all__ = ["FILE", "document", "pages"]
 
 FILE: Final = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 
-_SAYS_CODE: Final = re.compile(r"[Ee]xit code 1|ExitCode code 0")
+_SAYS_CODE: Final = re.compile(r"[Ee]xit code [01]")
 _SHARED: Final = "Connection"
 _SHARED_LINK: Final = "the [connection options](#connection)"
 _HEAD: Final = """\
@@ -95,7 +95,7 @@ def document() -> str:
         *_contents(panels),
         "## Before the command\n",
         _options(page_of(_root()).options["Options"]),
-        "## ExitCode codes\n",
+        "## Exit codes\n",
         _EXIT,
         _exit_codes(),
         "## Environment\n",
@@ -159,7 +159,7 @@ def _section(page: Page) -> Iterator[str]:
         yield "```sh\n" + "\n".join(page.examples) + "\n```\n"
     no = "" if page.path.count(" ") > 1 else COMMANDS[page.path.split()[1]].no
     is_said = any(_SAYS_CODE.search(paragraph) for paragraph in page.paragraphs)
-    yield "[ExitCode codes](#exit-codes)" + (f"; 1: {no}.\n" if no and not is_said else ".\n")
+    yield "[Exit codes](#exit-codes)" + (f"; 1: {no}.\n" if no and not is_said else ".\n")
 
 
 def _link(page: Page, below: Entry) -> str:
