@@ -215,7 +215,7 @@ async def test_a_stop_lasts_no_longer_than_its_grace_whoever_does_not_answer(
                 mailing, _ = await asyncio.to_thread(mute.accept)
             with mailing:
                 assert 0.5 <= await asyncio.to_thread(stop) < 2  # the process ends after the gateway
-    assert "invitations not sent: the gateway stops  count=1" in gateway.log
+    assert "invitations not sent: the gateway is shutting down  count=1" in gateway.log
 
 
 # Reading the file again: one process, which each test gives a file of its own.
