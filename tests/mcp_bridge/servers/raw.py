@@ -45,7 +45,7 @@ def call(name: str, params: dict[str, Any], line: str) -> str | None:
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             return json.dumps({"content": [], "pid": child.pid, "mine": os.getpid()})
         case "huge":
-            sys.stdout.write("x" * (33 << 20))
+            sys.stdout.write("x" * (65 << 20))
             sys.stdout.flush()
             return None
         case _:

@@ -12,10 +12,10 @@ from mew.client.errors import MewError, RpcError
 from mew.mcp_bridge.host.calls.call import HostCall
 from mew.mcp_bridge.host.calls.params import inward, is_json
 from mew.mcp_bridge.host.calls.registry import HostCalls
-from mew.mcp_bridge.host.calls.results import WHY, HostOperation, NoResultCode, completed, failed
+from mew.mcp_bridge.host.calls.results import WHY, HostOperation, NoResultCode, completed, failed, joined
 from mew.mcp_bridge.host.calls.wait import CallWait, RetryState
 from mew.mcp_bridge.host.offers.discovery import OfferKind
-from mew.mcp_bridge.host.offers.offers import HostOffers, OfferOrigin
+from mew.mcp_bridge.host.offers.offers import HostOffer, HostOffers, OfferOrigin
 from mew.proposals.differences import same
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named, visible
@@ -130,19 +130,22 @@ class HostAnswers:
         asked = inward(params, **{key: own_name})
         if not is_json(asked):
             raise RpcError(_INVALID_PARAMS, "params: there is a number in them that JSON does not have")
+        offer = self._offers.find(what, name)
         operation = HostOperation(
             what.use,
             own_name,
             OfferOrigin(participant, self._me.space),
             self._offers.lists(what, participant, own_name),
+            is_structured=offer is not None and "outputSchema" in offer.item,
         )
         try:
-            state = params.get("requestState")
-            call = (
-                await self._begin(host, what, name, operation, asked)
-                if state is None
-                else await self._again(RetryState.read(state), operation, asked)
-            )
+            state, is_joined = params.get("requestState"), False
+            if state is not None:
+                call = await self._again(RetryState.read(state), operation, asked)
+            else:
+                known = await self._calls.same_call(operation, asked, is_repeatable=_is_repeatable(offer))
+                is_joined = known is not None
+                call = known or await self._begin(host, what, name, operation, asked)
             _take_answers(call, params.get("inputResponses"))
         except RpcError:
             raise  # our own: nobody was asked anything yet
@@ -153,6 +156,8 @@ class HostAnswers:
         finally:
             if call.end is not None and call.handle is None:
                 self._calls.forget(call)
+        if is_joined and call.end is not None:
+            result = joined(result, call.handle)
         return self._offers.uris.result(participant, result)
 
     async def _wait_for_start(self, host: HostRequest) -> None:
@@ -221,6 +226,12 @@ class HostAnswers:
         kind = "tool" if what is OfferKind.TOOLS else "prompt"
         why = {WHY: NoResultCode.NO_SUCH_TOOL.value} if what is OfferKind.TOOLS else {}
         return RpcError(_INVALID_PARAMS, f"unknown {kind} {visible(name)!r}{hint}", why)
+
+
+def _is_repeatable(offer: HostOffer | None) -> bool:
+    """Whether the tool says that to call it twice is as to call it once, or is none."""
+    hints = {} if offer is None else offer.item.get("annotations")
+    return isinstance(hints, dict) and True in (hints.get("readOnlyHint"), hints.get("idempotentHint"))
 
 
 def _take_answers(call: HostCall, answers: Any) -> None:

@@ -3,6 +3,8 @@
 The one place that reaches below what the SDK makes public: whether a request was cancelled, and JSON as it is.
 """
 
+import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
@@ -17,13 +19,18 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mew.client.errors import RpcError
 from mew.client.mcp.call import Level
 from mew.mcp_bridge.host.calls.params import NotificationOptions
+from mew.mcp_bridge.host_profiles import HostProfile, detect_profile
 
-__all__ = ["Context", "HostRequest", "connection_of", "is_wanted", "set_level"]
+__all__ = ["Context", "HostRequest", "cancellations_of", "connection_of", "is_wanted", "set_level"]
 
 Context = ServerRequestContext[Any, Any]
 
 _STEP: Final = 1e-6
 _LEVEL: Final = "mew/level"
+_CANCELLATIONS: Final = "mew/cancellations"
+_CANCELLATIONS_MAX: Final = 64
+_REASON_S: Final = 1.0
+_TIMED_OUT: Final = re.compile(r"timed? ?-?out", re.IGNORECASE)
 _LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
@@ -43,6 +50,30 @@ class HostRequest:
     def has_cancelled(self) -> bool:
         """Whether it said that it wants no answer; to be gone is not to say so."""
         return self._channel.cancel_requested.is_set()
+
+    @property
+    def profile(self) -> HostProfile:
+        """What is known of the host, as far as it can be told from what it says."""
+        params = self._context.session.client_params
+        can = self._context.session.client_capabilities
+        return detect_profile(
+            None if params is None else params.client_info.name,
+            is_modern=self.is_modern,
+            can_be_asked=can is not None and (can.elicitation is not None or can.sampling is not None),
+            has_progress=progress_token_from_params(self._context.params) is not None,
+        )
+
+    async def has_timed_out(self) -> bool:
+        """Whether a request that it cancelled took too long for it, as the reason says that it gives."""
+        reasons = cancellations_of(connection_of(self._context))
+        request_id = str(self._context.request_id)
+        try:
+            async with asyncio.timeout(_REASON_S):
+                while request_id not in reasons.given:
+                    await reasons.changed()
+        except TimeoutError:
+            return False
+        return _TIMED_OUT.search(reasons.given.pop(request_id)) is not None
 
     @property
     def news(self) -> NotificationOptions:
@@ -94,6 +125,30 @@ class HostRequest:
 def connection_of(context: Context) -> Connection:
     """What outlives the request: the connection of the host, with a place for what is kept for it."""
     return context.session._connection
+
+
+class Cancellations:
+    """Why a host cancelled requests, by their ids: the notification comes after its effect."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    def add(self, params: Mapping[str, Any] | None) -> None:
+        request_id, reason = (params or {}).get("requestId"), (params or {}).get("reason")
+        while len(self.given) >= _CANCELLATIONS_MAX:
+            del self.given[next(iter(self.given))]
+        self.given[str(request_id)] = reason if isinstance(reason, str) else ""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def changed(self) -> None:
+        await self._changed.wait()
+
+
+def cancellations_of(connection: Connection) -> Cancellations:
+    found: Cancellations = connection.state.setdefault(_CANCELLATIONS, Cancellations())
+    return found
 
 
 def set_level(connection: Connection, level: str) -> None:

@@ -316,8 +316,9 @@ class OwnTools:
             return _failure(NoResultCode.LOST, f"no proposal of {self._me.id} has the handle {handle!r}")
         except ConnectError as error:
             return _failure(NoResultCode.DISCONNECTED, f"the gateway cannot be asked now: {error}")
-        wait_s = min(asked.get("wait_seconds", self._settings.wait_s), self._settings.wait_s)
-        end = await CallWait(call, host, self._settings).end(wait_s)
+        call.is_handle_known = True
+        waiting = CallWait(call, host, self._settings)
+        end = await waiting.end(min(asked.get("wait_seconds", waiting.patience_s), waiting.patience_s))
         return outcome_told(call, handle, end)
 
     async def _withdraw(self, asked: Arguments, host: HostRequest) -> dict[str, Any]:

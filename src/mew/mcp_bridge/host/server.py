@@ -15,6 +15,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
+from mcp_types import SERVER_INFO_META_KEY
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel
 
@@ -26,7 +27,7 @@ from mew.mcp_bridge.host.offers.discovery import OfferKind
 from mew.mcp_bridge.host.offers.offers import HostOffers
 
 from .answers import HostAnswers
-from .host_request import Context, HostRequest, connection_of, set_level
+from .host_request import Context, HostRequest, cancellations_of, connection_of, set_level
 from .logs import LogForwarder
 from .notifications import ChangeNotifier
 from .own_tools import OwnTools
@@ -89,6 +90,7 @@ async def hosting(me: Client, settings: HostSettings) -> AsyncIterator[Server[An
         finally:
             keeping.cancel()
             await asyncio.wait((keeping,))
+            await serving.abandon()
 
 
 class _Answered(Exception):
@@ -132,6 +134,10 @@ class SpaceServer:
         await self._calls.take_up()
         await self._offers.run()
 
+    async def abandon(self) -> None:
+        """Withdraw what nobody waits for any more."""
+        await self._calls.abandon()
+
     def _serve(self) -> None:
         answers = self._answers
         for what in OfferKind:
@@ -169,7 +175,9 @@ class SpaceServer:
                 return answered.result
             stamp = self.server.server_info_stamp
             return finished(ctx.method, answered.result, stamp, is_modern=is_modern)
-        if ctx.method == "notifications/initialized":
+        if ctx.method == "notifications/cancelled":
+            cancellations_of(connection_of(ctx)).add(ctx.params)
+        elif ctx.method == "notifications/initialized":
             self._changes.hosts.add(connection_of(ctx))
         elif ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             return await self._introduced(ctx.method, result)
@@ -188,7 +196,12 @@ class SpaceServer:
         if isinstance(theirs, dict):
             ours = ("tools",) if self._settings.own_tools else ()
             offered = {name: value for name, value in offered.items() if name in theirs or name in ours}
-        return {**result, "capabilities": offered, "instructions": told}
+        return {
+            **result,
+            **_introduction(method, result, said),
+            "capabilities": offered,
+            "instructions": told,
+        }
 
     async def _own_words(self) -> dict[str, Any]:
         """What the only participant answers to `initialize`; nothing where there are several, or it is not there."""
@@ -260,6 +273,19 @@ class SpaceServer:
         finally:
             for uri in added:
                 self._me.connection.spawn(self._subscriptions.remove(uri))
+
+
+def _introduction(method: str, result: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Name, version, icons and the rest that the only participant says of itself, in place of ours."""
+    info = said.get("serverInfo")
+    if not isinstance(info, dict) or not isinstance(info.get("name"), str):
+        return {}
+    if method == "initialize":
+        return {"serverInfo": {"version": "", **info}}
+    meta = result.get("_meta")
+    return {
+        "_meta": {**(meta if isinstance(meta, dict) else {}), SERVER_INFO_META_KEY: {"version": "", **info}}
+    }
 
 
 def _used(use: Callable[[HostRequest, dict[str, Any]], Awaitable[dict[str, Any]]]) -> Answer:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mew.mcp_bridge.host_profiles import ProfileName
+
 if TYPE_CHECKING:  # it reads and writes a file
     from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
 
@@ -26,6 +28,10 @@ class HostSettings:
     call_s: float = 3_600.0
     start_s: float = 120.0
     approver: str = "somebody who may; nobody here may now"
+    host: ProfileName | None = None
+    """Which host it is; None: told from what it says of itself."""
+    abandon_s: float = 60.0
+    """How long a call whose host gave up stays proposed, so that the same call finds it again."""
     trust: "ToolTrust | None" = None
     """Which tools may be called without approval as far as our capabilities allow; None: all."""
 

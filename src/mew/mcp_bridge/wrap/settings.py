@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mew.mcp_bridge.host_profiles import ProfileName
 from mew.mcp_bridge.server.settings import Command, Endpoint
 
 __all__ = ["Allowed", "RunningWrap", "WrapSettings"]
@@ -37,6 +38,7 @@ class WrapSettings:
     http: tuple[str, int] | None = None
     wait_s: float = 50.0
     open_s: float = 3_600.0
+    host: ProfileName | None = None
 
 
 @dataclass(frozen=True)

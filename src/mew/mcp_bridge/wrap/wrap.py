@@ -102,6 +102,7 @@ async def _served(
         only=wrapping.name,
         wait_s=wrapping.wait_s,
         open_s=wrapping.open_s,
+        host=wrapping.host,
         trust=trust,
         approver=f"the user, who sees it on the page or with 'mew proposals --wrapped {where.name}'",
     )

@@ -20,19 +20,24 @@ READ: dict[str, Any] = {"path": "/a"}
 SHORTLY = HostSettings(wait_s=0.1)
 
 
+async def never(context: Any, params: Any) -> Any:
+    """What a host has that can be asked: only such a host is answered `input_required`."""
+    raise AssertionError("nobody asks")
+
+
 async def test_a_host_of_the_first_generation_gets_a_handle_and_asks_for_the_outcome() -> None:
     async with stage(MAY_PROPOSE, SHORTLY) as here:
         host = await here.host(LEGACY)
 
         pending = await host.call_tool("files__read_file", READ)
-        assert pending.is_error, "there is no result"
+        assert not pending.is_error, "it is a state, and no failure"
         assert pending.meta is not None
         assert pending.meta["mew/why"] == "pending"
         handle = pending.meta["mew/handle"]
         assert isinstance(pending.content[0], mcp_types.TextContent)
         assert "waiting for approval by ann" in pending.content[0].text
         assert f'mew_outcome(handle="{handle}")' in pending.content[0].text
-        assert "Do not make the same call again" in pending.content[0].text
+        assert "does not run twice" in pending.content[0].text
 
         waits = await host.call_tool("mew_outcome", {"handle": handle, "wait_seconds": 0})
         await here.ann.review(handle).approve()
@@ -50,7 +55,7 @@ async def test_a_host_of_the_first_generation_gets_a_handle_and_asks_for_the_out
 
 async def test_a_host_of_2026_asks_again_by_itself() -> None:
     async with stage(MAY_PROPOSE, SHORTLY) as here, asyncio.TaskGroup() as tasks:
-        host = await here.host(MODERN)
+        host = await here.host(MODERN, elicitation_callback=never)
         first = await host.session.call_tool("files__read_file", READ, allow_input_required=True)
         assert isinstance(first, mcp_types.InputRequiredResult)
         assert first.input_requests is None
@@ -135,7 +140,7 @@ async def test_what_was_rejected_or_is_over_by_a_restart_is_withdrawn(why: str) 
 @pytest.mark.slow
 async def test_a_host_of_2026_may_ask_again_after_a_restart() -> None:
     async with stage(MAY_PROPOSE, SHORTLY) as here:
-        host = await here.host(MODERN)
+        host = await here.host(MODERN, elicitation_callback=never)
         first = await host.session.call_tool("files__read_file", READ, allow_input_required=True)
         assert isinstance(first, mcp_types.InputRequiredResult)
         state = RetryState.read(first.request_state)
@@ -144,7 +149,7 @@ async def test_a_host_of_2026_may_ask_again_after_a_restart() -> None:
         await here.ann.review(state.key).approve()
 
         async with here.space.connect("host") as again, hosting(again, SHORTLY) as here.server:
-            restarted = await here.host(MODERN)
+            restarted = await here.host(MODERN, elicitation_callback=never)
             result = await restarted.session.call_tool(
                 "files__read_file", READ, request_state=first.request_state, allow_input_required=True
             )
@@ -169,7 +174,7 @@ async def test_a_host_that_is_just_gone_withdraws_nothing(mode: str) -> None:
 
 async def test_a_state_of_another_call_is_refused() -> None:
     async with stage(MAY_PROPOSE, SHORTLY) as here:
-        host = await here.host(MODERN)
+        host = await here.host(MODERN, elicitation_callback=never)
         first = await host.session.call_tool("files__read_file", READ, allow_input_required=True)
         assert isinstance(first, mcp_types.InputRequiredResult)
 

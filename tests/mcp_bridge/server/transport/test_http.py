@@ -142,7 +142,7 @@ async def test_one_that_does_not_say_goodbye_is_not_waited_for() -> None:
 async def test_an_answer_without_end_is_given_up_and_others_go_on() -> None:
     server = HttpServer()
     async with server.listening() as url, served(url) as (ann, _):
-        with pytest.raises(RpcError, match="more than 32 MiB"):
+        with pytest.raises(RpcError, match="more than 64 MiB"):
             await call(ann, "endless")
         assert await call(ann) == {"content": [], "n": 1.0}
 

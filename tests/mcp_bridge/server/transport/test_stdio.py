@@ -98,7 +98,7 @@ async def test_garbage_in_its_output_is_passed_over(caplog: pytest.LogCaptureFix
 
 async def test_a_message_without_end_ends_it() -> None:
     async with served(command()) as ann:
-        with pytest.raises(RpcError, match="sent a message of more than 32 MiB"):
+        with pytest.raises(RpcError, match="sent a message of more than 64 MiB"):
             await call(ann, "huge")
         assert (await call(ann, "odd"))["one"] == 1.0  # it is back, and not about to be when all ends
 

@@ -6,8 +6,9 @@ from typing import Annotated, Final
 import typer
 
 from mew.cli.errors import CommandError
+from mew.mcp_bridge.host_profiles import ProfileName
 
-__all__ = ["Expire", "HttpAddress", "Wait", "read_address"]
+__all__ = ["Expire", "HostKind", "HttpAddress", "Wait", "read_address"]
 
 HttpAddress = Annotated[
     str | None,
@@ -23,6 +24,15 @@ Wait = Annotated[
         max=86_400,
         metavar="SECONDS",
         help="How long one call waits for an approval.",
+    ),
+]
+HostKind = Annotated[
+    ProfileName | None,
+    typer.Option(
+        "--host",
+        metavar="HOST",
+        help=f"Which host it is for, if it does not say so: {', '.join(ProfileName)}.",
+        show_default=False,
     ),
 ]
 Expire = Annotated[

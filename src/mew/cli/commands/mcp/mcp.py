@@ -22,7 +22,7 @@ from mew.cli.locate.login import (
     find_login,
 )
 
-from .host_options import Expire, HttpAddress, Wait, read_address
+from .host_options import Expire, HostKind, HttpAddress, Wait, read_address
 from .install import install, uninstall
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def serve(
     ] = None,
     wait: Wait = 50.0,
     expire: Expire = 3_600.0,
+    host: HostKind = None,
     http: HttpAddress = None,
     secret: Annotated[
         Path | None,
@@ -95,7 +96,7 @@ def serve(
         raise CommandError("--secret and --open are for --http")
     if secret is not None and open_:
         raise CommandError("--secret and --open: give one of them")
-    settings = HostSettings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire)
+    settings = HostSettings(only=only, own_tools=not no_own_tools, wait_s=wait, open_s=expire, host=host)
     if http is not None and open_:
         _check_is_here(read_address(http)[0])
     place = None if http is None else _Place(*read_address(http), (config or Path()).parent, secret, open_)

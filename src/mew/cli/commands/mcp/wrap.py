@@ -15,7 +15,7 @@ from mew.cli.errors import CommandError
 from mew.cli.event_loop import fast_loop
 from mew.protocol.visible import visible
 
-from .host_options import Expire, HttpAddress, Wait, read_address
+from .host_options import Expire, HostKind, HttpAddress, Wait, read_address
 
 if TYPE_CHECKING:
     from mew.mcp_bridge.server.settings import Command, Endpoint
@@ -73,6 +73,7 @@ def wrap(
     http: HttpAddress = None,
     wait: Wait = 50.0,
     expire: Expire = 3_600.0,
+    host: HostKind = None,
     *,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep no journal: everything is lost when it stops.")
@@ -125,6 +126,7 @@ def wrap(
             server=_server(words, header or [], unconfined=unconfined),
             wait_s=wait,
             open_s=expire,
+            host=host,
         )
     )
 

@@ -77,6 +77,10 @@ _APPROVED: Final = (ProposalStatus.APPROVED, ProposalStatus.FULFILLED, ProposalS
 _BACK_S: Final = 15.0
 _WITHDRAW_S: Final = 10.0
 _ACCEPT_S: Final = 5.0
+_UNHEARD_S: Final = 4.5
+"""Hosts that give up without a word do so after five seconds or more."""
+_JUST_ENDED_S: Final = 60.0
+_HOST_GONE: Final = "host_gone"
 _SHOWN_MAX: Final = 3
 _AT_ONCE_MAX: Final = 16
 _QUESTIONS_MAX: Final = 256  # of one call
@@ -105,6 +109,10 @@ class HostCall:
         """How many hosts wait for it now."""
         self.awaits_retry = False
         """Whether a host was told to ask again."""
+        self.is_handle_known = False
+        """Whether a host was given the handle, and may ask for the outcome at any time."""
+        self.begun_s = asyncio.get_running_loop().time()
+        self._told: tuple[float, float] | None = None
         self._me = me
         self._settings = settings
         self._proposal: Proposal | None = None
@@ -185,6 +193,39 @@ class HostCall:
                 self._finish(MewError("cancelled by the host"))
             else:
                 self._me.connection.spawn(self._withdraw(self._proposal))
+
+    def told(self, after_s: float) -> None:
+        """A host was answered with the end, so long after it had asked."""
+        self._told = (asyncio.get_running_loop().time(), after_s)
+
+    @property
+    def may_be_untold(self) -> bool:
+        """Whether it ended just now, and no host may have heard of that: none waited, or one for long."""
+        if self.end is None or self._proposal is None:
+            return False
+        if self._told is None:
+            return True
+        at_s, after_s = self._told
+        return after_s >= _UNHEARD_S and asyncio.get_running_loop().time() - at_s < _JUST_ENDED_S
+
+    def abandon(self) -> None:
+        """Nobody waits for it: withdraw it later, unless somebody comes back for it or knows its handle."""
+        if self._proposal is not None:
+            self.spawn(self._abandoned(self._settings.abandon_s))
+
+    async def abandoned_now(self) -> None:
+        """The same without waiting, because we end."""
+        if self._proposal is not None:
+            await self._abandoned(0.0)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._me.connection.spawn(work)
+
+    async def _abandoned(self, within_s: float) -> None:
+        await asyncio.sleep(within_s)
+        is_wanted = self.attending > 0 or self.is_handle_known or self.awaits_retry
+        if self._proposal is not None and self.end is None and not self.is_running and not is_wanted:
+            await self._withdraw(self._proposal, _HOST_GONE)
 
     def note(self, note: CallNote) -> None:
         self.notes.add(note)
@@ -333,10 +374,10 @@ class HostCall:
             return self._settings.approver
         return " or ".join(able) if len(able) <= _SHOWN_MAX else "somebody who may"
 
-    async def _withdraw(self, proposal: Proposal) -> None:
+    async def _withdraw(self, proposal: Proposal, reason: str = "cancelled by the host") -> None:
         try:
             async with asyncio.timeout(_WITHDRAW_S):
-                await proposal.withdraw("cancelled by the host")
+                await proposal.withdraw(reason)
         except (AlreadyDecided, Refused, TimeoutError):
             return  # it runs, or has run
 

@@ -1,5 +1,6 @@
 """All calls of hosts in flight: routes envelopes to them, and finds the one that a host asks for again."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from mew.client.proposals.proposer import Proposal
 from mew.mcp_bridge.host.offers.offers import OfferOrigin
 from mew.mcp_bridge.host.settings import HostSettings
 from mew.proposals.differences import same
-from mew.proposals.record import names_in
+from mew.proposals.record import ProposalStatus, names_in
 from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind, McpProposal, McpRequest
 
@@ -28,6 +29,9 @@ __all__ = ["HostCalls"]
 _UNDER_WAY_MAX: Final = 1_000
 _ENDED_MAX: Final = 64  # their results may be large
 _LEAST_S: Final = 0.1
+_RETRIED_S: Final = 2.0
+"""Calls that are alike and closer together are meant to be two."""
+_ABANDON_S: Final = 2.0
 _GONE: Final = "the host that made the call does not wait for it now"
 
 
@@ -39,6 +43,7 @@ class HostCalls:
         self._settings = settings
         self._calls: dict[str, HostCall] = {}
         self._unseen: list[HostCall] = []
+        self._last: HostCall | None = None
         self._taken_up: list[Proposal] = []  # they are followed for as long as they are held
 
     def __enter__(self) -> Self:
@@ -74,7 +79,56 @@ class HostCalls:
             self._unseen = [known for known in self._unseen if known is not call]
             raise
         self._keep(call)
+        self._last = call
         return call
+
+    async def same_call(
+        self, operation: HostOperation, params: dict[str, Any], *, is_repeatable: bool
+    ) -> HostCall | None:
+        """The same call if it was made before and waits, runs, or has just ended without a host having heard of it.
+
+        `is_repeatable`: that it runs twice does no harm.
+        """
+        now_s = asyncio.get_running_loop().time()
+        for call in reversed(self._calls.values()):
+            if not _is_same(call, operation, params):
+                continue
+            if call.handle is None:
+                joins = not is_repeatable and call.end is None and now_s - call.begun_s >= _RETRIED_S
+            elif call.end is None:
+                joins = True
+            else:
+                joins = not is_repeatable and call.may_be_untold and call is self._last
+            if joins:
+                return call
+        return await self._same_proposal(operation, params)
+
+    async def _same_proposal(self, operation: HostOperation, params: dict[str, Any]) -> HostCall | None:
+        """One that an earlier process of ours proposed, and that waits or runs."""
+        whose, now = operation.origin.participant, datetime.now(UTC)
+        for record in tuple(self._me.book):
+            if (
+                record.proposer == self._me.id
+                and record.status(now) in (ProposalStatus.OPEN, ProposalStatus.APPROVED)
+                and record.id not in self._calls
+                and record.method == operation.method
+                and whose in names_in(record.target)
+                and same(inward(record.params), params)
+            ):
+                with suppress(KeyError, MewError):
+                    return await self.proposed(record.id)
+        return None
+
+    async def abandon(self) -> None:
+        """Withdraw the proposals that nobody waits for and of which no host knows the handle: we end."""
+        left = [call.abandoned_now() for call in self._calls.values() if call.end is None]
+        if left and self._me.connected:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ABANDON_S):
+                    await asyncio.gather(*left, return_exceptions=True)
+        else:
+            for work in left:
+                work.close()
 
     def forget(self, call: HostCall) -> None:
         """Whoever made it has been told of its end; a proposal is still known to the space."""
@@ -221,6 +275,14 @@ class HostCalls:
         if envelope.correlation_id:
             return [call for call in under_way if call.request_ids.intersection(envelope.correlation_id)]
         return [call for call in under_way if call.attending][-1:] if self._me.id in envelope.to else []
+
+
+def _is_same(call: HostCall, operation: HostOperation, params: dict[str, Any]) -> bool:
+    return (
+        call.operation.method == operation.method
+        and call.operation.origin == operation.origin
+        and same(call.params, params)
+    )
 
 
 def _progress(params: dict[str, Any]) -> ProgressNote:

@@ -18,9 +18,21 @@ from mew.proposals.differences import Difference
 from mew.protocol.kinds import JsonRpcError
 from mew.protocol.visible import literal, named, visible
 
-__all__ = ["WHY", "CallEnd", "HostOperation", "NoResultCode", "completed", "failed", "pending", "told"]
+__all__ = [
+    "WHY",
+    "CallEnd",
+    "HostOperation",
+    "NoResultCode",
+    "completed",
+    "failed",
+    "joined",
+    "pending",
+    "told",
+]
 
 WHY: Final = "mew/why"
+JOINED: Final = "mew/joined"
+_JOINED: Final = "[This call was made before and ran once: this is what became of that one.]"
 _APPROVAL: Final = "mew/approval"
 _EDITED: Final = "mew/edited"
 
@@ -70,6 +82,8 @@ class HostOperation:
     name: str
     origin: OfferOrigin
     is_listed: bool | None = None
+    is_structured: bool = False
+    """Whether a result that is no error must have `structuredContent`, as the tool says."""
 
     @property
     def is_tool(self) -> bool:
@@ -184,9 +198,18 @@ def pending(operation: HostOperation, stage: str, handle: str, *, ask_again: boo
     how = f' Ask for its outcome with mew_outcome(handle="{handle}").' if ask_again else ""
     text = (
         f"No result yet: {stage}. The call stays proposed in the space under the handle {handle}.{how}"
-        " Do not make the same call again: that would be a second one."
+        " The same call, made again meanwhile, is this one and does not run twice."
     )
-    return _without(operation, NoResultCode.PENDING, text, handle=handle)
+    waits = _without(operation, NoResultCode.PENDING, text, handle=handle)
+    return waits if operation.is_structured else {**waits, "isError": False}
+
+
+def joined(result: dict[str, Any], handle: str | None) -> dict[str, Any]:
+    """The result of a call that was made before, as the answer to the same call made again."""
+    content = result.get("content")
+    told = {"content": [*content, _text(_JOINED)]} if isinstance(content, list) else {}
+    meta = result.get("_meta")
+    return {**result, **told, "_meta": {**(meta if isinstance(meta, dict) else {}), JOINED: handle or True}}
 
 
 def _rpc_error(operation: HostOperation, error: RpcError, approved: Fulfilled | None) -> dict[str, Any]:

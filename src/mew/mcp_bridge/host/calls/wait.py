@@ -13,6 +13,7 @@ from typing import Any, Final
 from mew.client.errors import RpcError
 from mew.mcp_bridge.host.host_request import HostRequest
 from mew.mcp_bridge.host.settings import HostSettings
+from mew.mcp_bridge.host_profiles import profile_of
 
 from .call import HostCall, unless
 from .notes import CallNote, LogNote, logged
@@ -63,6 +64,12 @@ class CallWait:
         self._settings = settings
         self._rounds = 0 if state is None else state.rounds
         self._read = 0
+        self._profile = host.profile if settings.host is None else profile_of(settings.host)
+
+    @property
+    def patience_s(self) -> float:
+        """How long the host waits at a time."""
+        return min(self._settings.wait_s, self._profile.wait_s)
 
     async def answer(self) -> dict[str, Any]:
         """What the host is told in the end, or for now.
@@ -70,14 +77,16 @@ class CallWait:
         Raises:
             RpcError: a JSON-RPC error is what it is told.
         """
-        call = self._call
+        call, begun_s = self._call, asyncio.get_running_loop().time()
         while True:
-            end = await self.end(self._settings.wait_s)
+            end = await self.end(self.patience_s)
             if end is not None:
+                call.told(asyncio.get_running_loop().time() - begun_s)
                 return told(call.operation, end)
-            if call.questions or (self._host.is_modern and self._rounds < _ROUNDS_MAX):
+            if call.questions or (self._profile.retries and self._rounds < _ROUNDS_MAX):
                 return self._input_required()
             if call.handle is not None:
+                call.is_handle_known = True
                 return pending(call.operation, call.stands, call.handle, ask_again=self._settings.own_tools)
 
     async def end(self, wait_s: float) -> CallEnd | None:
@@ -98,11 +107,26 @@ class CallWait:
                     task.cancel()
             return end
         except asyncio.CancelledError:
-            if self._host.has_cancelled:
-                call.cancel()
+            self._give_up()
             raise
         finally:
             call.attending -= 1
+
+    def _give_up(self) -> None:
+        """The host is gone, has cancelled, or waits no longer: what it does not want is withdrawn, now or later."""
+        call, host = self._call, self._host
+        if not host.has_cancelled:
+            call.abandon()
+        elif call.handle is None:
+            call.cancel()
+        else:
+            call.spawn(self._cancelled())
+
+    async def _cancelled(self) -> None:
+        if await self._host.has_timed_out():
+            self._call.abandon()
+        else:
+            self._call.cancel()
 
     async def _end(self, wait_s: float, ask: Callable[[ServerQuestion], None]) -> CallEnd | None:
         call, loop = self._call, asyncio.get_running_loop()

@@ -21,7 +21,7 @@ __all__ = ["open_endpoint"]
 _log = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 15.0
-_MESSAGE_BYTES_MAX: Final = 32 << 20
+_MESSAGE_BYTES_MAX: Final = 64 << 20
 _GOODBYE_S: Final = 2.0
 _LOOKED_AT_BYTES: Final = 4_096
 _EVENTS: Final = "text/event-stream"

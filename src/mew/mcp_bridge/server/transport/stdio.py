@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 Tell = Callable[[str], None]
 """Takes a line that the server wrote to its standard error, fit for a terminal. Must not wait."""
 
-_MESSAGE_BYTES_MAX: Final = 32 << 20
+_MESSAGE_BYTES_MAX: Final = 64 << 20
 _SHOWN_CHARS_MAX: Final = 200
 _LINE_CHARS_MAX: Final = 4_000
 _CHUNK_BYTES: Final = 65_536
