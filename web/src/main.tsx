@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 
-import { Workplace } from "./components/workplace";
+import { Workplace } from "./components/app/workplace";
 import { Entrance } from "./entrance";
 import { type SignedIn, forgetAll, onCode, remembered, signOut, takeCode } from "./signin";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { Filtered, NO_FILTER, threadOf } from "../src/components/filter";
-import { Heights } from "../src/components/virtual";
+import { Filtered, NO_FILTER, threadOf } from "../src/components/stream/filter";
+import { Heights } from "../src/components/stream/virtual_list";
 import { faults } from "../src/schema";
 import { differences } from "../src/space/differences";
 import { globFits, mayDo } from "../src/space/fitting";

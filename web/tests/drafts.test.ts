@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { Drafts } from "../src/components/drafts";
+import { Drafts } from "../src/components/review/drafts";
 
 test("what was begun stays until it is dropped, and the oldest gives way where there are too many", () => {
   const drafts = new Drafts<number>();

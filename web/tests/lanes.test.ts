@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { type Lane, type Span, barFrom, lanesOf } from "../src/components/lanes";
+import { type Lane, type Span, barFrom, lanesOf } from "../src/components/stream/timeline_lanes";
 import { Told } from "./envelopes";
 
 const STEP_MS = 500;

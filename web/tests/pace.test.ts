@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { restUntil } from "../src/components/pace";
+import { restUntil } from "../src/components/app/frame_limiter";
 
 describe("pace", () => {
   it("rests as long as drawing took, so that half of the time is for who uses the page", () => {

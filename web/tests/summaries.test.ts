@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { type Json, type JsonObject, parseJson } from "../src/json";
-import { answerText, argumentsLine, callLine, cardLine, isFailure, lineOf } from "../src/components/summaries";
+import { answerText, argumentsLine, callLine, cardLine, isFailure, lineOf } from "../src/components/values/summaries";
 
 describe("an envelope in one line", () => {
   it.each(["constructor", "toString", "valueOf", "__proto__"])("names a kind called %s as any that nobody knows", (kind) => {

@@ -2,8 +2,8 @@
 
 import type { Proposal } from "../../space/proposals";
 import { visible } from "../../text";
-import { type Desk, useLive } from "../desk";
-import { Who } from "../text_view";
+import { type Desk, useLive } from "../app/desk";
+import { Who } from "../values/text_view";
 import { Sentence } from "./sentence";
 
 /** Why a person is asked; on the card, above the buttons. */

@@ -5,8 +5,8 @@ import { useSignal } from "@preact/signals";
 import type { Rung } from "../../space/autopilot";
 import { toolOf } from "../../space/proposals";
 import { counted, visible } from "../../text";
-import { useLive } from "../desk";
-import { DialogBox } from "../dialog";
+import { useLive } from "../app/desk";
+import { DialogBox } from "../app/dialog";
 import { Sentence } from "./sentence";
 import { BoundNote, DEFAULT_TERMS, TermsFields, type Terms, termsPayload } from "./terms";
 

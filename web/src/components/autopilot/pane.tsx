@@ -2,8 +2,8 @@
 
 import { type AutopilotSummary, MODES, type Mode, lastDays } from "../../space/autopilot";
 import { count, counted, lasting, visible } from "../../text";
-import { useLive } from "../desk";
-import { Who } from "../text_view";
+import { useLive } from "../app/desk";
+import { Who } from "../values/text_view";
 import { DaysPlot } from "./plot";
 import { RuleCard } from "./rule_card";
 import { BoundNote } from "./terms";

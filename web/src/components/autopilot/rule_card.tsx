@@ -5,9 +5,9 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { AutopilotRule } from "../../space/autopilot";
 import { counted, visible } from "../../text";
-import { useLive } from "../desk";
-import { DialogBox } from "../dialog";
-import { Ago, LongText, Who, wholeTime } from "../text_view";
+import { useLive } from "../app/desk";
+import { DialogBox } from "../app/dialog";
+import { Ago, LongText, Who, wholeTime } from "../values/text_view";
 import { RulePlot } from "./plot";
 import { Sentence } from "./sentence";
 import { BoundNote, DEFAULT_TERMS, TermsFields, type Terms, termsPayload } from "./terms";

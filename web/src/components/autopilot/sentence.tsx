@@ -1,6 +1,6 @@
 /** Words of the autopilot: what stands in backticks is shown as code. */
 
-import { Words } from "../text_view";
+import { Words } from "../values/text_view";
 
 export function Sentence({ text }: { text: string }) {
   return (
