@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
+from random import random
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -27,6 +28,7 @@ __all__ = ["Node", "OpenRoom"]
 _logger = logging.getLogger(__name__)
 
 _ROUND_S: Final = 60.0
+_REOPEN_S: Final = 0.5
 
 OpenRoom: TypeAlias = Callable[[Rules, Limits, Turns, RoomEnvironment], Room]
 """Opens the room of a space; may raise `JournalUnavailable`."""
@@ -56,7 +58,11 @@ class Node:
         self._config = config
         self._base_url = base_url
         self._open_room = open_room
+        self._storage = storage
         self._turns = Turns(storage, self._failed, self.now)
+        self._lost: set[str] = (
+            set()
+        )  # failed because a journal that is shared with other nodes was out of reach
         self._post = InvitationMailer()
         self._stack = AsyncExitStack()
         self._tasks: asyncio.TaskGroup | None = None
@@ -68,6 +74,7 @@ class Node:
         Raises:
             JournalUnavailable: a journal cannot be read.
         """
+        await self._storage.prepare(self._config.spaces)
         rooms, unopened = self._prepare(self._config.spaces)
         for error in unopened.values():
             if isinstance(error, JournalUnavailable):
@@ -78,6 +85,8 @@ class Node:
         self._stack.callback(sending.cancel)
         forgetting = self.spawn(self._forget())
         self._stack.callback(forgetting.cancel)
+        if self.is_shared:
+            self._stack.callback(self.spawn(self._reopen()).cancel)
         self.rooms.update(rooms)
         return self
 
@@ -92,6 +101,11 @@ class Node:
                 "invitations not sent: the gateway is shutting down", extra={"count": self._post.unsent}
             )
         await self._stack.__aexit__(kind, error, trace)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes serve the same spaces."""
+        return self._storage.is_shared
 
     # The environment of the rooms.
 
@@ -117,12 +131,27 @@ class Node:
 
         Open new spaces, reopen failed ones from their journal, and close removed ones. Waits for a commit in progress.
         """
-        if self._turns.is_committing:
+        if self._turns.is_committing or self.is_shared:
             self.spawn(self._reconfigure_later(config, base_url))
-            return
-        wanted = {n: it for n, it in config.spaces.items() if n in self.failed or n not in self.rooms}
+        else:
+            self._reconfigure(config, base_url)
+
+    async def _reconfigure_later(self, config: Config, base_url: str) -> None:
+        await self._turns.committed()
+        if self.is_shared:
+            try:
+                await self._storage.prepare(config.spaces.keys() - self.rooms.keys())
+            except JournalUnavailable as error:
+                _logger.error("configuration not reloaded: %s", error)
+                return
+        if not self.stopping:
+            self._reconfigure(config, base_url)
+
+    def _reconfigure(self, config: Config, base_url: str) -> None:
+        again = self.failed.keys() - self._lost  # those come back by themselves
+        wanted = {n: it for n, it in config.spaces.items() if n in again or n not in self.rooms}
         fresh, unopened = self._prepare(wanted)
-        self.failed, self._logged = {}, ""
+        self.failed, self._logged = {n: why for n, why in self.failed.items() if n in self._lost}, ""
         self._note(unopened)
         self._config = config
         self._base_url = base_url
@@ -132,13 +161,8 @@ class Node:
                 _disconnect_all(room, CloseCode.NO_SUCH_SPACE, "this gateway no longer serves the space")
                 room.close()
             elif name not in wanted:
-                room.configure(_rules(config.spaces[name]), config.spaces[name].limits)
+                room.configure(self._rules(config.spaces[name]), config.spaces[name].limits)
         self.rooms.update(fresh)
-
-    async def _reconfigure_later(self, config: Config, base_url: str) -> None:
-        await self._turns.committed()
-        if not self.stopping:
-            self.reconfigure(config, base_url)
 
     def begin_shutdown(self, code: CloseCode, reason: str) -> None:
         """Refuse new participants and close all connections."""
@@ -162,10 +186,25 @@ class Node:
         unopened: dict[str, Exception] = {}
         for name, space in spaces.items():
             try:
-                rooms[name] = self._open_room(_rules(space), space.limits, self._turns, self)
+                rooms[name] = self._open_room(self._rules(space), space.limits, self._turns, self)
             except Exception as error:
                 unopened[name] = error
         return rooms, unopened
+
+    def _rules(self, space: SpaceConfig) -> Rules:
+        return Rules(
+            id=space.id,
+            name=space.name,
+            description=space.description,
+            profiles={ParticipantId(who): space.capabilities_of(who) for who in space.participants},
+            defaults=space.default_capabilities,
+            baseline=space.baseline,
+            delivery=space.delivery.value,
+            announce_violations=space.announce_violations,
+            streams_max=space.limits.streams_per_space,
+            streams_each_max=space.limits.streams_per_participant,
+            revision=space.revision if self.is_shared else 0,
+        )
 
     def _note(self, unopened: Mapping[str, Exception]) -> None:
         for name, error in unopened.items():
@@ -174,6 +213,27 @@ class Node:
             else:
                 _logger.error("space not opened", extra={"space": name}, exc_info=error)
             self.failed[name] = _summary(error)
+
+    async def _reopen(self) -> None:
+        """Open spaces again from a shared journal that was out of reach, as soon as it is there."""
+        while True:
+            await asyncio.sleep(_REOPEN_S * (1 + random()))
+            spaces = {name: self._config.spaces[name] for name in self._lost & self._config.spaces.keys()}
+            if not spaces or self.stopping:
+                continue
+            try:
+                await self._storage.prepare(spaces)
+            except JournalUnavailable as error:
+                _logger.info("spaces not opened again yet: %s", error)
+                continue
+            rooms, unopened = self._prepare(spaces)
+            self._lost.difference_update(rooms)
+            for name in rooms:
+                self.failed.pop(name, None)
+            self._note(unopened)
+            self.rooms.update(rooms)
+            self._logged = ""
+            _logger.info("spaces opened again", extra={"count": len(rooms)})
 
     async def _forget(self) -> None:
         """Evict expired history in all rooms, spread evenly over each minute."""
@@ -200,6 +260,8 @@ class Node:
             _logger.error("space stopped: %s", error, extra={"space": room.id})
         if self.rooms.get(room.id) is room:
             self.failed[room.id] = _summary(error)
+            if self.is_shared and isinstance(error, JournalUnavailable):
+                self._lost.add(room.id)
         room.close()
         _disconnect_all(room, CloseCode.UNAVAILABLE, "the space is currently unavailable")
 
@@ -207,21 +269,6 @@ class Node:
 def _disconnect_all(room: Room, code: CloseCode, reason: str) -> None:
     for connection in tuple(room.connections.values()):
         connection.close(code, reason)
-
-
-def _rules(space: SpaceConfig) -> Rules:
-    return Rules(
-        id=space.id,
-        name=space.name,
-        description=space.description,
-        profiles={ParticipantId(who): space.capabilities_of(who) for who in space.participants},
-        defaults=space.default_capabilities,
-        baseline=space.baseline,
-        delivery=space.delivery.value,
-        announce_violations=space.announce_violations,
-        streams_max=space.limits.streams_per_space,
-        streams_each_max=space.limits.streams_per_participant,
-    )
 
 
 def _summary(error: Exception) -> str:

@@ -48,6 +48,11 @@ class MemoryJournal:
 class MemoryStorage:
     """Nothing is durable, so every commit is done at once."""
 
+    is_shared = False
+
+    async def prepare(self, spaces: Iterable[str]) -> None:
+        """There is nothing to read."""
+
     def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         return MemoryJournal(follower), JournalContents()
 

@@ -21,6 +21,7 @@ __all__ = [
     "LostEntries",
     "RetentionPolicy",
     "RetentionStats",
+    "SharedJournal",
 ]
 
 
@@ -85,7 +86,8 @@ class JournalContents:
     `at` is when the last entry was made, `begin` the number of the last one that is no longer kept (0: all are).
     `delivered` yields all that is kept, the newest first. Both iterators read as they are asked, and may raise
     `JournalUnavailable`; the entries must be read to their end before anything else. `losses`: entries that were
-    committed and are missing, among those that are kept.
+    committed and are missing, among those that are kept. `shared`: the journal, if other nodes append to it too; what
+    was delivered is then made again from the entries.
     """
 
     state: bytes | None = None
@@ -94,6 +96,7 @@ class JournalContents:
     entries: Iterator[Entry] = field(default_factory=_nothing)
     delivered: Iterator[Delivered] = field(default_factory=_nothing)
     losses: tuple[LostEntries, ...] = ()
+    shared: "SharedJournal | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +154,44 @@ class Journal(Protocol):
         """Accept no more entries."""
 
 
+class SharedJournal(Protocol):
+    """What is different about a journal to which several nodes append.
+
+    Entries come round when all nodes are told of them. A commit is over when all entries that were in the journal when
+    it began have come round, those of other nodes too.
+    """
+
+    node: str
+    """The name of this node: the names of its connections begin with it and a dot."""
+
+    epoch: str
+    """The name of the log: the numbers of another say nothing here."""
+
+    in_flight: bool
+    """Whether something was appended that has not come round, other than that somebody was refused."""
+
+    def follow(self, came_round: Callable[[Exception | None], None], frame: Callable[[bytes], None]) -> None:
+        """Call `came_round` after entries were given to the follower, or with why there are no more of them.
+
+        Call `frame` with what another node publishes, in order with the entries.
+        """
+
+    def publish(self, frame: bytes) -> None:
+        """Send bytes to the other nodes, in order with what is appended; they are not kept."""
+
+
 class JournalStorage(Protocol):
     """All journals of a gateway."""
+
+    is_shared: bool
+    """Whether other nodes append too; the journals are then to be prepared before they are opened."""
+
+    async def prepare(self, spaces: Iterable[str]) -> None:
+        """Read what the journals of these spaces hold, so that they can be opened without waiting.
+
+        Raises:
+            JournalUnavailable: they cannot be read.
+        """
 
     def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         """Open the journal of a space, and what it holds.

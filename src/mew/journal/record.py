@@ -30,6 +30,7 @@ from mew.space import (
     Identified,
     Joined,
     Left,
+    NodeLeft,
     Refuse,
     Sent,
     TimePassed,
@@ -52,10 +53,12 @@ __all__ = [
     "is_indexed",
     "join_record",
     "pack",
+    "read_event",
     "read_header",
     "split_record",
     "to_microseconds",
     "unpack",
+    "write_event",
 ]
 
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -163,7 +166,7 @@ class _Sent(Struct, frozen=True, tag="Sent", omit_defaults=True):
     refused: tuple[int, ...] = ()
 
 
-_Stored: TypeAlias = Configured | Identified | Joined | Left | _Sent | Violated | TimePassed
+_Stored: TypeAlias = Configured | Identified | Joined | Left | NodeLeft | _Sent | Violated | TimePassed
 _stored: Final = StoredDecoder(_Stored)
 _audiences: Final = msgspec.json.Decoder(Audiences)
 
@@ -222,6 +225,11 @@ def pack(entry: Entry, at: int, decisions: Sequence[Decision], before: bytes) ->
     head = _HEAD.pack(entry.seq, at, judged_at, own, made, len(written), len(audiences), flags)
     body = b"".join((head, written, audiences, _sizes(len(kept)).pack(*map(len, kept)), *kept))
     return body, sha256(before + body).digest()
+
+
+def write_event(event: Event) -> bytes:
+    """An event without the bytes of its envelopes."""
+    return _write_sent(event, ()) if type(event) is Sent else to_json(event)
 
 
 def is_indexed(entry: Entry, decisions: Sequence[Decision]) -> bool:
@@ -284,7 +292,7 @@ def unpack(body: bytes) -> Record:
     """
     head, written, audiences, raws = split_record(body)
     own, made = raws[: head.own], raws[head.own :]
-    event, refused = _read_event(written, own, head.judged_at)
+    event, refused = read_event(written, own, head.judged_at)
     try:
         made_for: Audiences = _audiences.decode(audiences) if audiences else (None,) * len(made)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -363,7 +371,12 @@ def _read_stored(written: bytes) -> _Stored:
     return stored
 
 
-def _read_event(written: bytes, raws: tuple[bytes, ...], judged_at: int) -> tuple[Event, tuple[int, ...]]:
+def read_event(written: bytes, raws: tuple[bytes, ...], judged_at: int) -> tuple[Event, tuple[int, ...]]:
+    """What `write_event` wrote, with the bytes of its envelopes.
+
+    Raises:
+        ValueError: it is none that this version of mew knows.
+    """
     stored = _read_stored(written)
     if not isinstance(stored, _Sent):
         if raws:

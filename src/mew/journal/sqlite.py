@@ -52,6 +52,8 @@ _WAL_BYTES_MAX: Final = 256 << 20  # and here the writing waits for it
 class SqliteStorage:
     """All journals of a gateway in one SQLite file; locks the folder until closed."""
 
+    is_shared = False
+
     def __init__(
         self, folder: Path, durability: Durability = Durability.PROCESS, retention: Retention | None = None
     ) -> None:
@@ -81,6 +83,9 @@ class SqliteStorage:
         self._wal_bytes = 0
         self._overdue = False
         self._checkpointing: asyncio.Future[tuple[int, int]] | None = None
+
+    async def prepare(self, spaces: Iterable[str]) -> None:
+        """`open` reads the files."""
 
     def open(self, space: str, follower: Follower) -> tuple["SqliteJournal", JournalContents]:
         self._files.check()

@@ -20,6 +20,7 @@ __all__ = [
     "Identified",
     "Joined",
     "Left",
+    "NodeLeft",
     "Rules",
     "Sent",
     "StoredDecoder",
@@ -45,6 +46,7 @@ class Rules(Struct, frozen=True):
     announce_violations: bool = False
     streams_max: int = 256
     streams_each_max: int = 32
+    revision: int = 0  # of several nodes: rules with a lower one than those in force are ignored
 
 
 class Configured(Struct, frozen=True, tag=True):
@@ -71,6 +73,15 @@ class Joined(Struct, frozen=True, tag=True):
 
 class Left(Struct, frozen=True, tag=True):
     connection: ConnectionId
+
+
+class NodeLeft(Struct, frozen=True, tag=True):
+    """A node has stopped serving the space, by itself or because it died: all its connections end.
+
+    Their names begin with the name of the node and a dot.
+    """
+
+    node: str
 
 
 NEVER_JUDGED: Final = -1
@@ -121,7 +132,7 @@ class TimePassed(Struct, frozen=True, tag=True):
     """Nothing happened but time: pauses end and grants expire."""
 
 
-Event: TypeAlias = Configured | Identified | Joined | Left | Sent | Violated | TimePassed
+Event: TypeAlias = Configured | Identified | Joined | Left | NodeLeft | Sent | Violated | TimePassed
 
 
 class Entry(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from .decisions import Decision, Deliver, Disconnect, Reply
 from .entries import ConnectionId, Entry
 from .state import SpaceState, signed
 
-__all__ = ["drop", "join", "leave", "rewelcome", "welcome"]
+__all__ = ["drop", "join", "leave", "leave_node", "rewelcome", "welcome"]
 
 
 def join(
@@ -41,6 +41,12 @@ def leave(state: SpaceState, entry: Entry, connection: ConnectionId) -> list[Dec
     if state.members[who] > 0:
         return []
     return drop(state, entry, who)
+
+
+def leave_node(state: SpaceState, entry: Entry, node: str) -> list[Decision]:
+    """All connections of a node end, in the order they came."""
+    ended = [connection for connection in state.connections if connection.startswith(f"{node}.")]
+    return [decision for connection in ended for decision in leave(state, entry, connection)]
 
 
 def drop(state: SpaceState, entry: Entry, who: ParticipantId) -> list[Decision]:

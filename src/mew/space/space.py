@@ -26,6 +26,7 @@ from .entries import (
     Identified,
     Joined,
     Left,
+    NodeLeft,
     Sent,
     Submission,
     TimePassed,
@@ -283,7 +284,7 @@ class Space:
         self.state.changed_at = seq
         self._free.clear()
 
-    def _happened(self, entry: Entry, event: Event) -> list[Decision]:
+    def _happened(self, entry: Entry, event: Event) -> list[Decision]:  # noqa: C901  # one case an event
         """Something other than a batch, or a batch at a moment when a grant expired."""
         state = self.state
         if type(event) is Sent:
@@ -296,6 +297,8 @@ class Space:
                 return presence.join(state, entry, who, connection, resumed=resumed)
             case Left(connection):
                 return presence.leave(state, entry, connection)
+            case NodeLeft(node):
+                return presence.leave_node(state, entry, node)
             case Identified(who, capabilities):
                 return self._identified(entry, who, capabilities)
             case Violated():
@@ -386,6 +389,8 @@ class Space:
 
     def _configured(self, entry: Entry, event: Configured) -> list[Decision]:
         state = self.state
+        if event.rules.revision < state.rules.revision:
+            return []  # from a node whose file is older than that of another
         before = {who: holdings.held(state, who) for who in state.members}
         named = [who for who in state.rules.profiles if holdings.is_known(state, who)]
         state.rules, state.epoch = event.rules, event.epoch

@@ -72,6 +72,11 @@ class HeldStorage:
         """How many entries had been appended when each was saved."""
         self._done: CommitCallback | None = None
 
+    is_shared = False
+
+    async def prepare(self, spaces: Iterable[str]) -> None:
+        """There is nothing to read."""
+
     def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         def noted(entry: Entry) -> Sequence[Decision]:
             decisions = follower(entry)

@@ -105,6 +105,8 @@ class AccessGuard:
         room = self.room(space)
         digest = hash_token(token)
         who = self._find(room, digest)
+        if who is None and await room.catch_up():  # another node may have invited it just now
+            who = self._find(room, digest)
         if who is None and self._is_signed(token):
             claims = await self._verify(request, token, digest)
             who = self._described(room, claims, digest)

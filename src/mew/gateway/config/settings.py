@@ -90,7 +90,8 @@ class ParticipantConfig:
 class SpaceConfig:
     """One space. `launch` has the keys for tools that start and show it, as written.
 
-    `unattended_approvals`: whether `mew approve --yes` may approve without asking a person.
+    `unattended_approvals`: whether `mew approve --yes` may approve without asking a person. `revision`: with several
+    nodes, the rules with the highest one are in force.
     """
 
     id: str
@@ -102,6 +103,7 @@ class SpaceConfig:
     delivery: DeliveryMode = DeliveryMode.EVERYONE
     announce_violations: bool = False
     unattended_approvals: bool = False
+    revision: int = 0
     limits: Limits = field(default_factory=Limits)
     launch: Mapping[str, ConfigValue] = field(default_factory=_nothing, repr=False, compare=False)
 

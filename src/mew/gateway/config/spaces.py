@@ -51,7 +51,7 @@ SPACE_LAUNCH: Final = frozenset({"default_participant", "reviewer", "ui_theme"})
 SHARED: Final = frozenset(
     {"participants", "defaults", "delivery", "announce_violations", "approvals", "limits", "autopilot"}
 )
-SPACE: Final = frozenset({"id", "name", "description"}) | SPACE_LAUNCH | SHARED
+SPACE: Final = frozenset({"id", "name", "description", "revision"}) | SPACE_LAUNCH | SHARED
 DEFAULTS: Final = frozenset({"capabilities", "baseline_capabilities"})
 APPROVALS: Final = frozenset({"unattended"})
 AUTOPILOT: Final = frozenset(
@@ -175,6 +175,7 @@ def _read_space(node: ConfigValue, common: _Shared, notes: list[str]) -> SpaceCo
         id=space_id,
         name=fields["name"].prose() if "name" in fields else space_id,
         description=fields["description"].prose() if "description" in fields else "",
+        revision=fields["revision"].integer(least=0, most=10**9) if "revision" in fields else 0,
         participants=shared.participants,
         default_capabilities=shared.default_capabilities,
         baseline=shared.baseline,

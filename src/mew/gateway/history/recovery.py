@@ -8,8 +8,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mew.gateway.config.settings import Limits
-from mew.journal.port import Journal, JournalContents, JournalUnavailable, RetentionPolicy, RetentionStats
-from mew.space import Space
+from mew.journal.port import (
+    Delivered,
+    Journal,
+    JournalContents,
+    JournalUnavailable,
+    RetentionPolicy,
+    RetentionStats,
+)
+from mew.space import Decision, Deliver, Entry, Space
 from mew.space.state import SpaceState
 
 from .recent import RecentHistory
@@ -52,11 +59,13 @@ def recover(
         JournalUnavailable: it is there and cannot be read.
     """
     space = space_type(None if past.state is None else _restored(past.state))
-    for entry in past.entries:
-        space.apply(entry)
     history = RecentHistory(*bounds(limits, policy), life=life, losses=past.losses)
     if past.begin:
         history.begin_after(past.begin, now)
+    for entry in past.entries:
+        decisions = space.apply(entry)
+        if past.shared is not None:
+            _remember(history, entry, decisions)
     for delivered in past.delivered:
         is_late = policy.age is None or delivered.at >= now - policy.age
         if is_late and (not delivered.ids or history.prepend(delivered)):
@@ -120,6 +129,16 @@ class SnapshotScheduler:
         self._at, self._made = now, (self._space.seq, self._history.evicted)
         self.seq_due = self._space.seq + self._entries
         self._journal.save_snapshot(self._space.state.pieces())
+
+
+def _remember(history: RecentHistory, entry: Entry, decisions: list[Decision]) -> None:
+    start = 0
+    for decision in decisions:
+        if type(decision) is Deliver:
+            envelopes = decision.envelopes
+            delivered = Delivered(entry.seq, entry.at, envelopes.ids, envelopes.raws, decision.only, start)
+            history.append(delivered, sum(map(len, envelopes.raws)))
+            start += len(envelopes.ids)
 
 
 def _is_over(policy: RetentionPolicy, stats: RetentionStats) -> bool:

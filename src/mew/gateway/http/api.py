@@ -319,11 +319,14 @@ class HttpApi:
     async def _ready(self, request: web.Request) -> web.Response:
         if self._node.stopping:
             return problem(503, Refusal.UNAVAILABLE, "the gateway is stopping")
+        warnings = tuple(self._node.disk.warnings.values())
         if self._node.failed:
             names, reasons = sorted(self._node.failed), sorted(set(self._node.failed.values()))
             detail = f"spaces that have failed: {', '.join(names)} ({'; '.join(reasons)})"
-            return problem(503, Refusal.UNAVAILABLE, detail)
-        return _json(shapes.Ready("ready", len(self._node.rooms), tuple(self._node.disk.warnings.values())))
+            if not self._node.is_shared or not self._node.failed.keys() < self._node.rooms.keys():
+                return problem(503, Refusal.UNAVAILABLE, detail)
+            warnings += (detail,)  # one bad space must not take every node from the load balancer
+        return _json(shapes.Ready("ready", len(self._node.rooms), warnings))
 
     async def _scrape(self, request: web.Request) -> web.Response:
         headers = {"Content-Type": Metrics.CONTENT_TYPE}

@@ -129,6 +129,11 @@ class _Recorded(MemoryJournal):
 
     # As the storage of the one space.
 
+    is_shared = False
+
+    async def prepare(self, spaces: Iterable[str]) -> None:
+        """There is nothing to read."""
+
     def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         self._follower = follower
         past = JournalContents(self._state, None, self._begin, self._entries(), self._newest_first())

@@ -1,5 +1,6 @@
 """Private envelopes that are not journalled: errors and invitation acknowledgements."""
 
+import secrets
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,15 +9,16 @@ from typing import Any, Final, Literal
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from mew.gateway.auth.tokens import hash_token
 from mew.protocol.envelope import GATEWAY, PROTOCOL, Envelope, ParticipantId
 from mew.protocol.errors import FRAMES_DROPPED, Refusal
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import InviteAck, Kind
-from mew.space import Decision, Deliver, IssueInvitation, RefusalDetails, Refuse, Space
+from mew.space import Decision, Deliver, Entry, IssueInvitation, RefusalDetails, Refuse, Sent, Space
 
 from .ports import RoomEnvironment
 
-__all__ = ["error", "frames_dropped", "invite_ack", "problem", "reply_in"]
+__all__ = ["Invitations", "error", "frames_dropped", "invite_ack", "problem", "reply_in"]
 
 _REPLIES: Final = frozenset(
     {Kind.STREAM_OPEN, Kind.STREAM_WRITE_GRANTED, Kind.STREAM_WRITE_REVOKED, Kind.STREAM_TRANSFERRED}
@@ -65,10 +67,37 @@ def problem(who: ParticipantId, space: Space, refused: RefusalDetails, kind: str
     return payload
 
 
+class Invitations:
+    """The tokens of invitations under way: made before they are journalled, because they are random."""
+
+    def __init__(self, space: str, world: RoomEnvironment) -> None:
+        self.tokens: dict[str, str] = {}  # by their hash
+        self._space = space
+        self._world = world
+
+    def make_token(self) -> str:
+        """Make a token; return its hash."""
+        token = secrets.token_urlsafe(32)
+        token_hash = hash_token(token)
+        self.tokens[token_hash] = token
+        return token_hash
+
+    def forget(self, token_hash: str) -> None:
+        self.tokens.pop(token_hash, None)
+
+    def ack(self, entry: Entry, invite: IssueInvitation) -> Envelope | None:
+        """The inviter's answer (§3.6.4), for nobody else to see; None: another node made the token, and has it."""
+        assert isinstance(entry.event, Sent), f"an invitation from {entry.event}"
+        token = self.tokens.get(entry.event.token_hash)
+        if token is None:
+            return None
+        return invite_ack(entry.at, invite, token, self._space, self._world)
+
+
 def invite_ack(
     at: datetime, invite: IssueInvitation, token: str, space: str, world: RoomEnvironment
 ) -> Envelope:
-    """The inviter's answer (§3.6.4), for nobody else to see; over HTTP and on its connections the same."""
+    """The inviter's answer; over HTTP and on its connections the same."""
     mail: Literal["sending", "not_configured"] = "sending" if world.sends_mail() else "not_configured"
     ack = InviteAck(
         status="created",

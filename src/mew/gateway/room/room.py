@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, compress
-from typing import Any, Final, TypeVar, assert_never
+from typing import Final, assert_never
 
-from mew.gateway.auth.tokens import hash_token
 from mew.gateway.config.settings import Limits
 from mew.gateway.history.archive import Archive
 from mew.gateway.history.cursor import Cursor
@@ -19,7 +18,7 @@ from mew.gateway.websocket.frames import join_frames, text_frame
 from mew.journal.port import Delivered, JournalUnavailable, RetentionStats
 from mew.protocol.capability import Capability
 from mew.protocol.codec import encode, envelope_id_in
-from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
+from mew.protocol.envelope import EnvelopeId, ParticipantId
 from mew.protocol.envelopes import Envelopes, read_headers
 from mew.protocol.errors import CloseCode, ProtocolError, Refusal
 from mew.protocol.frames import MARK
@@ -49,33 +48,30 @@ from mew.space import (
 
 from . import replies
 from .admission import admit
+from .other_nodes import OtherNodes
 from .outbox import Outboxes
-from .ports import AcceptedPost, Counters, RoomConnection, RoomEnvironment
-from .rate_limit import ByteBudget, ByteBudgets, RateLimiter
+from .ports import AcceptedPost, Counters, PendingCalls, RoomConnection, RoomEnvironment
+from .rate_limit import ByteBudget, ByteBudgets
 from .streams import FrameRelay
 from .timer import Timer
-from .turns import Turns
+from .turns import Turns, WorkQueue
+from .violations import Violations
 
 __all__ = ["Room"]
 
 _logger = logging.getLogger(__name__)
-
-_Result = TypeVar("_Result")
 
 _BATCH_BYTES: Final = 16 << 20
 _BYTES_PER_PATH_VISIT: Final = (
     1024  # what a JSONPath costs its sender: it takes as long as to pass these bytes on
 )
 _PART_MESSAGES: Final = 128  # a refusal or a change costs as much as reading what follows it in its part
-_VIOLATIONS_PER_S: Final = 20
-_VIOLATIONS_BURST: Final = 200
-_NOT_RECORDED: Final = frozenset({Refusal.RATE_LIMITED, Refusal.DUPLICATE_ID})
 
 
 class Room:
     """Run one space from the end of its journal. Called by the endpoints; only `enter` and `post` wait."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915  # the parts of a room
         self,
         rules: Rules,
         limits: Limits,
@@ -101,22 +97,27 @@ class Room:
         self._world = world
         self._trace = trace
         self._loop = asyncio.get_running_loop()
-        self._epoch = secrets.token_hex(4)  # nothing is signed as before a crash
         self._journal, past = turns.storage.open(rules.id, self._apply)
+        # Nothing is signed as before a crash, unless other nodes go on with it.
+        self._epoch = secrets.token_hex(4) if past.shared is None else past.shared.epoch
         life = self._epoch if archive is None else ""
         self.space, self.history = recover(past, limits, self._journal.policy, world.now(), life, space_type)
         self._at = max(
             past.at or world.now(), world.now()
         )  # times in a journal never go back, though a clock may
+        self._others = None if past.shared is None else OtherNodes(past.shared, self.space)
+        self.connection_prefix = "" if past.shared is None else f"{past.shared.node}."
         self._outboxes = Outboxes()
         # Who has which: in the space somebody may have left because of an envelope behind the one that is delivered.
         self._connected: dict[str, list[ConnectionId]] = {}
-        self._relay = FrameRelay(self.space, self._outboxes, self.counters, world.now, self.reject)
+        self._relay = FrameRelay(
+            self.space, self._outboxes, self.counters, world.now, self.reject, self._others
+        )
         self._timer = Timer(world.now, partial(self.enqueue, partial(self._append, TimePassed())))
         self._snapshots = SnapshotScheduler(self.space, self.history, self._journal)
         self._budgets = ByteBudgets(limits.bytes_per_second, limits.bytes_burst)
-        self._violations = RateLimiter(_VIOLATIONS_PER_S, _VIOLATIONS_BURST)
-        self._queue: list[Callable[[], None]] = []
+        self._violations = Violations(rules.id, trace)
+        self._queue = WorkQueue(self._others)
         # Text messages that were received after all that is queued: who sent each, and over which connection.
         self._texts: list[bytes] = []
         self._senders: list[str] = []
@@ -126,15 +127,16 @@ class Room:
         self._after_commit: list[Callable[[], None]] = []
         self._listening: list[asyncio.Future[None]] = []
         self._told_until: Cursor | None = None  # up to here there is no news for them
-        self._results: list[tuple[asyncio.Future[Any], Any]] = []  # for those who wait, after the commit
+        self._calls = PendingCalls()
         # Closed in this turn or the last: what they still send is not heard.
         self._gone: set[ConnectionId] = set()
-        self._waiting: set[asyncio.Future[Any]] = set()
         self._entering: dict[ConnectionId, asyncio.Future[None]] = {}
         self._posted: dict[
             int, asyncio.Future[AcceptedPost | RefusalDetails]
         ] = {}  # by the identity of their event
-        self._tokens: dict[str, str] = {}  # made for invitations under way, by their hash
+        self._invitations = replies.Invitations(rules.id, world)
+        if past.shared is not None:
+            past.shared.follow(partial(turns.came_round, self), self._relay.receive)
         self.enqueue(partial(self._begin, rules, tuple(self.space.state.connections)))
 
     # Called by the endpoints: queued until the next turn.
@@ -218,7 +220,7 @@ class Room:
         self.connections[connection.id] = connection
         entered = self._entering[connection.id] = self._loop.create_future()
         self.enqueue(partial(self._join, connection))
-        await self._told(entered)
+        await self._calls.result(entered)
 
     def leave(self, connection: RoomConnection) -> None:
         """Remove a closed connection."""
@@ -235,24 +237,16 @@ class Room:
         self._check_open()
         answered: asyncio.Future[AcceptedPost | RefusalDetails] = self._loop.create_future()
         self.enqueue(partial(self._take_post, who, received, answered))
-        return await self._told(answered)
-
-    async def _told(self, future: asyncio.Future[_Result]) -> _Result:
-        """Wait for the result of queued work; raise if the room closes first."""
-        self._waiting.add(future)
-        try:
-            return await future
-        finally:
-            self._waiting.discard(future)
+        return await self._calls.result(answered)
 
     def identify(self, who: ParticipantId, capabilities: tuple[Capability, ...] | None) -> None:
         """An authenticator vouches for `who`; None: the rules say what it holds, or else their defaults do."""
-        if self._queue or self._identified(who, capabilities) is not None:
+        if self._queue.items or self._identified(who, capabilities) is not None:
             self.enqueue(partial(self._identify, who, capabilities))
 
     def configure(self, rules: Rules, limits: Limits) -> None:
         """Apply new rules and limits from the next turn on."""
-        self.enqueue(partial(self._append, Configured(rules, self._epoch)))
+        self.enqueue(partial(self._begin, rules, ()))
         self.limits = limits
         self._budgets = ByteBudgets(limits.bytes_per_second, limits.bytes_burst)
         self.history.resize(*bounds(limits, self._journal.policy))
@@ -280,13 +274,10 @@ class Room:
         self.is_closed = True
         self._journal.close()
         self._timer.cancel()
-        self._queue = []
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(JournalUnavailable("the space was closed before it came round"))
+        self._queue.clear()
+        self._calls.fail()
         self._entering.clear()
         self._posted.clear()
-        self._results.clear()
         self._tell_listening()
 
     def _check_open(self) -> None:
@@ -303,6 +294,16 @@ class Room:
             future = self._loop.create_future()
             self._listening.append(future)
             await future
+
+    async def catch_up(self) -> bool:
+        """Wait until every entry that other nodes have appended has come round; False: there are no other nodes."""
+        if self._others is None:
+            return False
+        self._check_open()
+        caught_up: asyncio.Future[None] = self._loop.create_future()
+        self.enqueue(partial(self._calls.resolve, caught_up, None))
+        await self._calls.result(caught_up)
+        return True
 
     async def committed(self) -> None:
         """Wait until everything the room has decided is committed; nothing may be shown before.
@@ -321,6 +322,9 @@ class Room:
         if self._texts:
             self._seal()
         self._queue.append(work)
+        self._schedule()
+
+    def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             self._turns.schedule(self)
@@ -343,16 +347,19 @@ class Room:
             self._at = at
         if self.space.state.expires_next is not None and self.space.is_due(self._at):
             self._append(TimePassed())
-        if self._queue:
-            queue, self._queue = self._queue, []
-            for work in queue:
-                work()
-        if self._texts:
+        if self._queue.items:
+            self._queue.run()
+        if self._texts and not self._queue.must_wait:
             texts, self._texts = self._texts, []
             senders, self._senders = self._senders, []
             origins, self._origins = self._origins, []
             self._received_bytes = 0
             self._decide(tuple(texts), tuple(senders), tuple(origins))
+        if self._queue.must_wait:
+            if self._texts:
+                self._seal()
+            self._queue.postpone()
+            self._schedule()
         if gone:  # closed before this turn: nothing more can come from them
             self._gone.difference_update(gone)
 
@@ -365,6 +372,9 @@ class Room:
     ) -> None:
         """Admit and judge messages; journal the accepted ones, batch by batch."""
         while texts:
+            if self._queue.must_wait:
+                self._queue.wait_with(partial(self._decide, texts, senders, origins, lenient))
+                return
             if self._gone:
                 texts, senders, origins = self._heard(texts, senders, origins)
             headers = read_headers(texts, 0, self.limits.envelope_bytes)
@@ -394,6 +404,8 @@ class Room:
     def _judge(self, envelopes: Envelopes, origins: tuple[ConnectionId, ...], lenient: bool) -> int:  # noqa: FBT001
         """Journal those that are accepted, up to one that changes the state, and refuse the next; return how many."""
         accepted, refused = self.space.judge(self._at, envelopes, lenient)
+        if refused is not None and self._others is not None and (accepted or self._others.may_know_better):
+            refused, self._queue.must_wait = None, True
         if self.space.path_visits:
             self._charge_path_visits()
         if self._trace is not None:
@@ -401,7 +413,7 @@ class Room:
         if accepted:
             self.counters.received += accepted
             batch = envelopes if accepted == len(envelopes.ids) else envelopes.part(0, accepted)
-            token_hash = self._make_token() if batch.kinds[-1] == Kind.INVITE else ""
+            token_hash = self._invitations.make_token() if batch.kinds[-1] == Kind.INVITE else ""
             sent = Sent(batch, origins[:accepted], self.space.state.changed_at, lenient, token_hash)
             self._journal.append(self._at, sent)
         if refused is None:
@@ -423,6 +435,9 @@ class Room:
         if connection is None:
             return 1
         if text.startswith(MARK):
+            if self._others is not None and self._others.journal.in_flight:
+                self._queue.must_wait = True  # behind the envelopes that came before it
+                return 0
             connection.rate_limiter.put_back()  # the rate is that of envelopes
             self._forward(connection, text, is_text=True)
             return 1
@@ -436,21 +451,27 @@ class Room:
             return 1
         return self._judge(Envelopes.of(envelope, text), (origin,), lenient)
 
-    def _make_token(self) -> str:
-        """Generate an invitation token before journalling, because it is random; return its hash."""
-        token = secrets.token_urlsafe(32)
-        token_hash = hash_token(token)
-        self._tokens[token_hash] = token
-        return token_hash
-
     def _append(self, event: Event) -> None:
         self._journal.append(self._at, event)
 
     def _begin(self, rules: Rules, connections: Iterable[ConnectionId]) -> None:
-        """Journal the current rules and end the connections of the previous process."""
+        """Journal the current rules and end the connections of the previous process, unless other nodes go on."""
+        state = self.space.state
+        if self._others is not None and state.epoch == self._epoch:
+            if rules == state.rules:
+                return
+            if rules.revision <= state.rules.revision:
+                what = {"space": self.id, "revision": state.rules.revision}
+                _logger.warning(
+                    "other nodes serve this space with other rules, which stay in force:"
+                    " to replace them set a higher 'revision' in the file of every node",
+                    extra=what,
+                )
+                return
         self._append(Configured(rules, self._epoch))
-        for connection in connections:
-            self._append(Left(connection))
+        if self._others is None:
+            for connection in connections:
+                self._append(Left(connection))
 
     def _identified(
         self, who: ParticipantId, capabilities: tuple[Capability, ...] | None
@@ -469,6 +490,9 @@ class Room:
 
     def _join(self, connection: RoomConnection) -> None:
         resumed = None if connection.after is None else self.history.has_all_after(connection.after)
+        if resumed is False and self._others is not None and self._others.may_know_better:
+            self._queue.wait_with(partial(self._join, connection))
+            return
         self._append(Joined(connection.who, connection.id, resumed))
 
     def _part(self, connection: RoomConnection) -> None:
@@ -480,6 +504,9 @@ class Room:
         if connection.id in self._gone:
             return
         if data.startswith(MARK):
+            if self._others is not None and self._others.journal.in_flight:
+                self._queue.wait_with(partial(self._take_binary, connection, data))
+                return
             self._forward(connection, data, is_text=False)
         else:
             self.reject(
@@ -511,21 +538,28 @@ class Room:
             _, refused = self.space.judge(self._at, envelopes)
             if self.space.path_visits:
                 self._charge_path_visits()
+            if refused is not None and self._others is not None and self._others.may_know_better:
+                self.counters.received -= 1
+                self._queue.wait_with(partial(self._take_post, who, received, answered))
+                return
             if refused is None:
-                token_hash = self._make_token() if kind == Kind.INVITE else ""
+                token_hash = self._invitations.make_token() if kind == Kind.INVITE else ""
                 sent = Sent(envelopes, (None,), self.space.state.changed_at, token_hash=token_hash)
                 self._posted[id(sent)] = answered
                 self._append(sent)
                 return
         self.counters.refused += 1
         self._record(who, envelope_id, kind, refused)
-        self._results.append((answered, refused))
+        self._calls.resolve(answered, refused)
 
     def _limit_rate(self, connection: RoomConnection, texts: list[bytes], *, lenient: bool = False) -> None:
         """Retry messages over the rate limit: stream frames before them may have returned tokens."""
         limiter = connection.rate_limiter
-        for text in texts:
+        for place, text in enumerate(texts):
             if connection.id in self._gone:
+                return
+            if self._queue.must_wait:
+                self._queue.wait_with(partial(self._limit_rate, connection, texts[place:], lenient=lenient))
                 return
             if text.startswith(MARK):
                 self._forward(connection, text, is_text=True)
@@ -567,21 +601,9 @@ class Room:
         self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: RefusalDetails
     ) -> None:
         """Note in the journal that a rule said no, without what was sent, and not too often (§7.3)."""
-        if self._is_worth_recording(who, envelope_id, kind, refused):
+        if self._violations.is_worth_recording(who, envelope_id, kind, refused):
             culprit = envelope_id or EnvelopeId("")
             self._append(Violated(who, culprit, kind, refused.refusal, refused.lacked or ""))
-
-    def _is_worth_recording(
-        self, who: ParticipantId, envelope_id: EnvelopeId | None, kind: str, refused: RefusalDetails
-    ) -> bool:
-        """Log and trace a refusal; return whether to journal it."""
-        if self._trace is not None:
-            self._trace.refused(self.id, who, envelope_id or "", kind, refused)
-        if not kind or refused.refusal in _NOT_RECORDED or not self._violations.take(self._loop.time()):
-            return False
-        what = {"space": self.id, "who": who, "kind": kind, "refusal": str(refused.refusal)}
-        _logger.info("refused", extra=what)
-        return True
 
     def _refuse(
         self,
@@ -603,6 +625,8 @@ class Room:
     def _apply(self, entry: Entry) -> Sequence[Decision]:
         """Apply an entry and gather its deliveries; called by the journal in log order."""
         decisions = self.space.apply(entry)
+        if self._others is not None and type(entry.event) is TimePassed:
+            self._timer.cancel()
         delivered = 0
         for decision in decisions:
             if type(decision) is Deliver:
@@ -610,7 +634,7 @@ class Room:
                 delivered += len(decision.envelopes.ids)
             else:
                 self._carry_out(entry, decision)
-        if self._posted or self._entering or self._tokens:
+        if self._posted or self._entering or self._invitations.tokens:
             self._answer_waiting(entry, decisions)
         return decisions
 
@@ -639,14 +663,16 @@ class Room:
             case Reply():
                 self._answer(entry, decision)
             case Refuse(who, envelope_id, kind, refused, connection):
-                self._is_worth_recording(who, envelope_id, kind, refused)
+                if connection not in self.connections and id(entry.event) not in self._posted:
+                    return  # of another node, which tells it
+                self._violations.is_worth_recording(who, envelope_id, kind, refused)
                 self._refuse(who, connection, refused, envelope_id, kind)
             case Disconnect(connections, code, reason):
                 self._close_later(connections, code, reason)
             case IssueInvitation():
                 self._hand_over(entry, decision)
             case WakeAt(at):
-                self._timer.set(at)
+                self._timer.set(at, 0.0 if self._others is None else self._others.timer_delay_s())
             case _:
                 assert_never(decision)
 
@@ -685,7 +711,7 @@ class Room:
 
     def _hand_over(self, entry: Entry, invite: IssueInvitation) -> None:
         """Send the token to the inviter, and an e-mail if requested and configured."""
-        ack = self._invite_ack(entry, invite)
+        ack = self._invitations.ack(entry, invite)
         if ack is None:
             return  # another node made the token, and tells the inviter
         own = self._connections_of((invite.envelope.sender,))  # all of them if it came over HTTP
@@ -693,30 +719,25 @@ class Room:
         if invite.email is not None and self._world.sends_mail():
             self._after_commit.append(partial(self._world.invite_by_mail, invite.email, self.id, ack))
 
-    def _invite_ack(self, entry: Entry, invite: IssueInvitation) -> Envelope | None:
-        assert isinstance(entry.event, Sent), f"an invitation from {entry.event}"
-        token = self._tokens.get(entry.event.token_hash)
-        return None if token is None else replies.invite_ack(entry.at, invite, token, self.id, self._world)
-
     def _answer_waiting(self, entry: Entry, decisions: Sequence[Decision]) -> None:
         """Record the results for callers that wait for this entry."""
         event = entry.event
         if type(event) is Joined:
             entered = self._entering.pop(event.connection, None)
             if entered is not None:
-                self._results.append((entered, None))
+                self._calls.resolve(entered, None)
         elif type(event) is Sent:
             answered = self._posted.pop(id(event), None)
             if answered is not None:
-                self._results.append((answered, self._outcome(entry, event, decisions)))
-            self._tokens.pop(event.token_hash, None)
+                self._calls.resolve(answered, self._outcome(entry, event, decisions))
+            self._invitations.forget(event.token_hash)
 
     def _outcome(
         self, entry: Entry, sent: Sent, decisions: Sequence[Decision]
     ) -> AcceptedPost | RefusalDetails:
         """Return the outcome of a posted envelope with the gateway's reply."""
         invite = next((decision for decision in decisions if isinstance(decision, IssueInvitation)), None)
-        reply = replies.reply_in(decisions) if invite is None else self._invite_ack(entry, invite)
+        reply = replies.reply_in(decisions) if invite is None else self._invitations.ack(entry, invite)
         return (
             reply if isinstance(reply, RefusalDetails) else AcceptedPost(sent.envelopes[0], entry.at, reply)
         )
@@ -741,11 +762,8 @@ class Room:
             calls, self._after_commit = self._after_commit, []
             for call in calls:
                 call()
-        if self._results:
-            results, self._results = self._results, []
-            for future, result in results:
-                if not future.done():  # its caller may have gone
-                    future.set_result(result)
+        if self._calls.results:
+            self._calls.committed()
         if self._listening and self.history.end != self._told_until:
             self._tell_listening()
         if (

@@ -15,8 +15,9 @@ class Timer:
         self._due = due
         self._handle: asyncio.TimerHandle | None = None
 
-    def set(self, at: datetime) -> None:
-        wait_s = max(0.0, (at - self._now()).total_seconds())
+    def set(self, at: datetime, delay_s: float = 0.0) -> None:
+        """Fire at this moment, or so much later, unless an earlier one is set."""
+        wait_s = max(0.0, (at - self._now()).total_seconds()) + delay_s
         loop = asyncio.get_running_loop()
         if self._handle is None or self._handle.when() > loop.time() + wait_s:
             self.cancel()

@@ -7,7 +7,9 @@ from typing import Protocol
 
 from mew.journal.port import JournalStorage
 
-__all__ = ["TurnTaker", "Turns"]
+from .other_nodes import OtherNodes
+
+__all__ = ["TurnTaker", "Turns", "WorkQueue"]
 
 
 class TurnTaker(Protocol):
@@ -39,6 +41,7 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         self._due: list[TurnTaker] = []
         self._committing: list[TurnTaker] | None = None
+        self._told: list[TurnTaker] = []  # to whom entries came during a commit
         self._waiting: list[asyncio.Future[None]] = []
         self._idle = asyncio.Event()
         self._idle.set()
@@ -54,6 +57,18 @@ class Turns:
             self._loop.call_soon(self._run)
             self._idle.clear()
         self._due.append(room)
+
+    def came_round(self, room: TurnTaker, error: Exception | None) -> None:
+        """Deliver what entries of other nodes decided, now or with the commit in progress; an error stops the room."""
+        if error is None and self._committing is not None:
+            self._told.append(room)
+            return
+        try:
+            if error is not None:
+                raise error
+            room.deliver()
+        except Exception as failure:
+            self._failed(room, failure)
 
     async def settled(self) -> None:
         """Wait until every scheduled turn is committed and delivered."""
@@ -93,6 +108,10 @@ class Turns:
             except Exception as failure:
                 self._failed(room, failure)
         self._committing = None
+        if self._told:
+            told, self._told = dict.fromkeys(self._told), []
+            for room in told:
+                self.came_round(room, None)
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for over in waiting:
@@ -102,3 +121,55 @@ class Turns:
             self._loop.call_soon(self._run)
         else:
             self._idle.set()
+
+
+class WorkQueue:
+    """Work for the next turn. With several nodes some of it waits for one turn more, and all behind it too.
+
+    An acceptance is judged again at its place in the order, a refusal is not: so before anyone is refused, the entries
+    that other nodes have appended until now must have come round.
+    """
+
+    __slots__ = ("_caught_up", "_others", "_postponed", "items", "must_wait")
+
+    def __init__(self, others: OtherNodes | None) -> None:
+        self._others = others
+        self.items: list[Callable[[], None]] = []
+        self._postponed: list[Callable[[], None]] = []
+        self._caught_up = 0  # so many of the items were here before the last commit began
+        self.must_wait = False
+        """Whether what is decided just now, and all behind it, is to wait for the next turn."""
+
+    def append(self, work: Callable[[], None]) -> None:
+        self.items.append(work)
+
+    def clear(self) -> None:
+        self.items = []
+
+    def run(self) -> None:
+        """Do all of it, up to what must wait."""
+        items, self.items = self.items, []
+        caught_up, self._caught_up = self._caught_up, 0
+        others = self._others
+        if others is None:
+            for work in items:
+                work()
+            return
+        for place, work in enumerate(items, 1):
+            others.is_caught_up = place <= caught_up
+            work()
+            if self.must_wait:
+                self._postponed += items[place:]
+                break
+        others.is_caught_up = False
+
+    def wait_with(self, work: Callable[[], None]) -> None:
+        """Do this in the next turn, and before all else."""
+        self.must_wait = True
+        self._postponed.append(work)
+
+    def postpone(self) -> None:
+        """Put what must wait back: when it is looked at again, it is not behind other nodes."""
+        self.must_wait = False
+        self.items, self._postponed = self._postponed + self.items, []
+        self._caught_up = len(self.items)

@@ -62,7 +62,7 @@ class WebSocketConnection:
         after: EnvelopeId | None = None,
     ) -> None:
         limits = admission.room.limits
-        self.id = ConnectionId(uuid.uuid4().hex)
+        self.id = ConnectionId(admission.room.connection_prefix + uuid.uuid4().hex)
         self.room = admission.room
         self.who: ParticipantId = admission.who
         self.after = after

@@ -178,9 +178,11 @@ def _may_join_by_frame(request: web.Request) -> bool:
 
 def _check_capacity(admission: Admission) -> None:
     room = admission.room
-    if len(room.connections) >= room.limits.connections_per_space:
+    state = room.space.state  # with the connections of other nodes, and without those that are entering here
+    if max(len(room.connections), len(state.connections)) >= room.limits.connections_per_space:
         raise Denied(503, "space_full", "this space has all the connections it may have", retry_after_s=10)
     own = sum(1 for one in room.connections.values() if one.who == admission.who)
+    own = max(own, len(state.connected.get(admission.who, ())))
     if own >= room.limits.connections_per_participant:
         raise Denied(
             429, "too_many_connections", f"{admission.who!r} has {own} connections", retry_after_s=10

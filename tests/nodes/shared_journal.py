@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from mew.gateway.config.settings import Limits
 from mew.gateway.room.outbox import Outbox
@@ -21,58 +21,97 @@ from mew.journal.port import (
     RetentionStats,
 )
 from mew.protocol.envelope import Envelope, EnvelopeId, ParticipantId
-from mew.space import ConnectionId, Entry, Event, Rules, Sent
+from mew.space import ConnectionId, Entry, Event, Rules, Sent, Violated
 
-__all__ = ["Node", "Peer", "SharedLog"]
+__all__ = ["Node", "Peer", "Published", "SharedLog"]
+
+
+class Published(NamedTuple):
+    """A frame at its place in the order."""
+
+    node: str
+    frame: bytes
 
 
 class SharedLog:
     """The one order."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[Entry | Published] = []
 
     def append(self, at: datetime, event: Event) -> None:
         size = len(event.envelopes) if isinstance(event, Sent) else 1
-        last = self.entries[-1].last if self.entries else 0
+        last = max((entry.last for entry in self.entries if isinstance(entry, Entry)), default=0)
         self.entries.append(Entry(last + 1, at, event, size))
 
 
 class Node:
-    """One node: what its room appends goes to the log at once, and comes round when `follow` is called."""
+    """One node: what its room appends goes to the log at once, and comes round when `take` is called."""
 
     policy = RetentionPolicy()
     stats = RetentionStats()
+    is_shared = True
+    epoch = "0123abcd"
 
-    def __init__(self, log: SharedLog, rules: Rules) -> None:
+    def __init__(self, log: SharedLog, rules: Rules, name: str) -> None:
+        self.node = name
+        self.in_flight = False
         self._log = log
         self._follower: Follower = lambda entry: ()
-        self._followed = 0
+        self._came_round: Callable[[Exception | None], None] = lambda error: None
+        self._frame: Callable[[bytes], None] = lambda frame: None
+        self._followed = len(log.entries)
+        self._done: CommitCallback | None = None
+        self._asked = asyncio.Event()
+        self._due_at = 0
         self.turns = Turns(self, self._failed, self.now)
         self.room = Room(rules, Limits(), self.turns, self)
 
-    def follow(self, most: int = 1_000_000) -> None:
-        """Take the next entries, and deliver what they decide."""
-        for entry in self._log.entries[self._followed : self._followed + most]:
-            self._follower(entry)
+    def take(self, most: int = 1_000_000) -> None:
+        """Take the next entries, and deliver what they decide; a commit is over when all before it have come."""
+        for one in self._log.entries[self._followed : self._followed + most]:
             self._followed += 1
-        self.room.deliver()
+            if isinstance(one, Entry):
+                self._follower(one)
+            elif one.node != self.node:
+                self._frame(one.frame)
+        self._came_round(None)
+        if self._done is not None and self._followed >= self._due_at:
+            done, self._done = self._done, None
+            self._asked.clear()
+            self.in_flight = False
+            done(None)
 
     async def settled(self) -> None:
-        """What was received is decided and appended."""
-        await self.turns.settled()
+        """What was received is decided and appended; it has not come round yet."""
+        waiting = [asyncio.ensure_future(self.turns.settled()), asyncio.ensure_future(self._asked.wait())]
+        _, unfinished = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for one in unfinished:
+            one.cancel()
 
     # As the journal, and its storage.
 
+    async def prepare(self, spaces: Iterable[str]) -> None:
+        """It is all in memory."""
+
     def open(self, space: str, follower: Follower) -> tuple[Journal, JournalContents]:
         self._follower = follower
-        return self, JournalContents()
+        past = (one for one in self._log.entries[: self._followed] if isinstance(one, Entry))
+        return self, JournalContents(entries=past, shared=self)
 
     def append(self, at: datetime, event: Event) -> None:
         self._log.append(at, event)
+        self.in_flight = self.in_flight or not isinstance(event, Violated)
+
+    def follow(self, came_round: Callable[[Exception | None], None], frame: Callable[[bytes], None]) -> None:
+        self._came_round, self._frame = came_round, frame
+
+    def publish(self, frame: bytes) -> None:
+        self._log.entries.append(Published(self.node, frame))
 
     def commit(self, done: CommitCallback) -> None:
-        done(None)
+        self._done, self._due_at = done, len(self._log.entries)
+        self._asked.set()
 
     def save_snapshot(self, pieces: Iterable[bytes]) -> None:
         """Nothing is kept."""
@@ -107,7 +146,7 @@ class Peer(asyncio.WriteTransport):
 
     def __init__(self, node: Node, who: str) -> None:
         super().__init__()
-        self.id = ConnectionId(f"{who}-of-{id(node)}")
+        self.id = ConnectionId(f"{node.room.connection_prefix}{who}")
         self.who = ParticipantId(who)
         self.rate_limiter = RateLimiter(1e9, 1e9)
         self.refusal_limiter = RateLimiter(1e9, 1e9)
@@ -126,19 +165,20 @@ class Peer(asyncio.WriteTransport):
         self._room.receive(self, [text], len(text))
 
     @property
-    def seen(self) -> list[dict[str, Any]]:
+    def seen(self) -> list[Any]:
         """Everything that it was sent so far."""
         messages, start, data = [], 0, self._written
         while start < len(data):
             size, start = data[start + 1] & 0x7F, start + 2
             if size == 126:
                 size, start = int.from_bytes(data[start : start + 2], "big"), start + 2
-            messages.append(json.loads(data[start : start + size]))
+            message = data[start : start + size]
+            messages.append(message.decode() if message.startswith(b"#") else json.loads(message))
             start += size
         return messages
 
     def kinds(self, *kinds: str) -> list[dict[str, Any]]:
-        return [one for one in self.seen if one["kind"] in kinds]
+        return [one for one in self.seen if isinstance(one, dict) and one["kind"] in kinds]
 
     # As the room sees it.
 
