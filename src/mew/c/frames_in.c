@@ -61,7 +61,7 @@ text_message(Bytes frame, Py_ssize_t left, Py_ssize_t bytes_max, Py_ssize_t *use
     if (message == NULL) {
         return NULL;
     }
-    unsigned char *text = (unsigned char *)PyBytes_AS_STRING(message);
+    unsigned char *text = (unsigned char *)PyBytes_AsString(message);
     unmask(text, frame + head, size, frame + head - MASK_BYTES);
     if (!is_utf8(text, size)) {
         Py_DECREF(message);
@@ -78,7 +78,7 @@ parse_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         PyErr_SetString(PyExc_TypeError, "parse_frames takes bytes and three numbers");
         return NULL;
     }
-    Py_ssize_t at = PyNumber_AsSsize_t(args[1], NULL), end = PyBytes_GET_SIZE(args[0]), used = 0;
+    Py_ssize_t at = PyNumber_AsSsize_t(args[1], NULL), end = PyBytes_Size(args[0]), used = 0;
     Py_ssize_t bytes_max = PyNumber_AsSsize_t(args[2], NULL), most = PyNumber_AsSsize_t(args[3], NULL);
     if (PyErr_Occurred()) {
         return NULL;
@@ -87,7 +87,7 @@ parse_frames(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         PyErr_SetString(PyExc_ValueError, "start is not negative");
         return NULL;
     }
-    Bytes data = (Bytes)PyBytes_AS_STRING(args[0]);
+    Bytes data = (Bytes)PyBytes_AsString(args[0]);
     PyObject *messages = PyList_New(0), *message;
     while (messages != NULL && most-- > 0 && at < end &&
            (message = text_message(data + at, end - at, bytes_max, &used)) != NULL) {

@@ -375,8 +375,8 @@ is_plain(PyObject *Py_UNUSED(module), PyObject *received)
         PyErr_SetString(PyExc_TypeError, "is_plain takes bytes");
         return NULL;
     }
-    Bytes text = (Bytes)PyBytes_AS_STRING(received);
+    Bytes text = (Bytes)PyBytes_AsString(received);
     Header header;
-    return PyBool_FromLong(read_header(text, PyBytes_GET_SIZE(received), &header) &&
-                           is_utf8(text, PyBytes_GET_SIZE(received)));
+    return PyBool_FromLong(read_header(text, PyBytes_Size(received), &header) &&
+                           is_utf8(text, PyBytes_Size(received)));
 }

@@ -21,7 +21,8 @@ static PyObject *
 repeated(Name *before, Part part)
 {
     if (before->text == NULL || !is_same(before->part, part)) {
-        Py_XSETREF(before->text, text_of(part));
+        Py_XDECREF(before->text);
+        before->text = text_of(part);
         before->part = part;
     }
     return Py_XNewRef(before->text);
@@ -37,7 +38,7 @@ texts_of(const Part *parts, int count)
             Py_CLEAR(texts);
         }
         else {
-            PyTuple_SET_ITEM(texts, at, text);
+            PyTuple_SetItem(texts, at, text);
         }
     }
     return texts;
@@ -50,7 +51,7 @@ put_row(PyObject **columns, Py_ssize_t place, PyObject **row)
     int failed = 0;
     for (int at = 0; at < COLUMNS; at++) {
         failed = failed || row[at] == NULL;
-        PyTuple_SET_ITEM(columns[at], place, row[at]);
+        PyTuple_SetItem(columns[at], place, row[at]);
     }
     return failed ? -1 : 0;
 }
@@ -60,8 +61,13 @@ static int
 trim(PyObject **columns, Py_ssize_t size)
 {
     for (int at = 0; at < COLUMNS; at++) {
-        if (PyTuple_GET_SIZE(columns[at]) != size && _PyTuple_Resize(&columns[at], size)) {
-            return -1;
+        if (PyTuple_Size(columns[at]) != size) {
+            PyObject *whole = columns[at];
+            columns[at] = PyTuple_GetSlice(whole, 0, size);
+            Py_DECREF(whole);
+            if (columns[at] == NULL) {
+                return -1;
+            }
         }
     }
     return 0;
@@ -75,7 +81,7 @@ read_headers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         return NULL;
     }
     Py_ssize_t start = PyNumber_AsSsize_t(args[1], NULL), bytes_max = PyNumber_AsSsize_t(args[2], NULL);
-    Py_ssize_t most = PyTuple_GET_SIZE(args[0]) - start, size = 0;
+    Py_ssize_t most = PyTuple_Size(args[0]) - start, size = 0;
     if (PyErr_Occurred()) {
         return NULL;
     }
@@ -91,14 +97,14 @@ read_headers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
     Name sender = {NULL}, kind = {NULL};
     Header header;
     for (; !failed && size < most; size++) {
-        PyObject *message = PyTuple_GET_ITEM(args[0], start + size);
+        PyObject *message = PyTuple_GetItem(args[0], start + size);
         if (!PyBytes_Check(message)) {
             PyErr_SetString(PyExc_TypeError, "read_headers takes a tuple of bytes");
             failed = 1;
             break;
         }
-        Bytes text = (Bytes)PyBytes_AS_STRING(message);
-        Py_ssize_t bytes = PyBytes_GET_SIZE(message);
+        Bytes text = (Bytes)PyBytes_AsString(message);
+        Py_ssize_t bytes = PyBytes_Size(message);
         if (bytes > bytes_max || !read_header(text, bytes, &header) || !is_utf8(text, bytes)) {
             break;
         }

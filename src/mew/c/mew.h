@@ -13,6 +13,7 @@ is usual and stop at the rest, which Python reads; tests hold each to the answer
 #ifndef MEW_H
 #define MEW_H
 
+#define Py_LIMITED_API 0x030B0000 /* one build runs on Python 3.11 and everything newer (abi3) */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>

@@ -26,20 +26,12 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyModuleDef_Slot slots[] = {
-#if PY_VERSION_HEX >= 0x030C0000
-    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
-#endif
-    {0, NULL},
-};
-
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "mew._speedups",
     .m_doc = "Functions of mew in C, each with a twin in Python; `MEW_PURE=1` does without.",
     .m_size = 0,
     .m_methods = functions,
-    .m_slots = slots,
 };
 
 PyMODINIT_FUNC
