@@ -288,20 +288,6 @@ def test_shadow_only_predicts() -> None:
     assert decide(Policy(written, Learner(written), "s"), {"path": "a"}) is Verdict.SHADOW
 
 
-def test_a_share_of_covered_calls_is_audited() -> None:
-    audited = AutopilotSettings(mode=Mode.ACT, risk=0.2, audit=0.2)
-    learner = taught()
-    policy = Policy(audited, learner, "s")
-    for rule in learner.rules:
-        rule.confirmations = 100
-    verdicts = [
-        policy.decide(case({"path": "src/new.py"}, number), {"name": "read_file"}, AT).verdict
-        for number in range(500)
-    ]
-    assert 50 < verdicts.count(Verdict.AUDIT) < 150
-    assert set(verdicts) == {Verdict.AUDIT, Verdict.FULFIL}
-
-
 def test_a_budget_that_is_used_up_asks() -> None:
     settings = AutopilotSettings(allow=(WrittenRule(tool="read_file"),), budget_per_hour=2)
     policy = Policy(settings, Learner(settings), "s")

@@ -23,7 +23,7 @@ ADVERSARY: Final = (
 )
 _GRID: Final = ((0.0, 0.5), (0.125, 0.2), (0.25, 0.2), (0.5, 0.1))  # share of the risk level, weight
 BIRTHS_MAX: Final = 100
-_EARLY: Final = 0.8
+_EARLY: Final = 0.9
 _NEEDED_MAX: Final = 1000
 
 

@@ -13,6 +13,7 @@ __all__ = ["close_pattern", "is_clean", "patterns", "wide_pattern", "width"]
 
 _ONE_HEAD_MAX: Final = 3
 _WIDER: Final = 3.0  # levels of a path, or doublings of a length, that the widest rule of the ladder adds
+_SIZE_MORE: Final = 1.0  # doublings that a text may be longer than those approved
 _TRIM_FROM: Final = 8  # approvals from which a range needs two at each end
 Weighted = Sequence[tuple[float, View]]
 
@@ -99,7 +100,10 @@ def _shrink(
         good = [one for one in good if box.holds(one[1])]
         box = _Box(box.heads, {**box.ranges, **_ranges(good, own)})
         bad = [one for one in bad if box.holds(one[1])]
-    ranges = {key: (0.0 if key.endswith("#size") else low, high) for key, (low, high) in box.ranges.items()}
+    ranges = {
+        key: (0.0, high + _SIZE_MORE) if key.endswith("#size") else (low, high)
+        for key, (low, high) in box.ranges.items()
+    }
     return Pattern(depth=depth, heads=box.heads, softs=ranges, open=opened)
 
 

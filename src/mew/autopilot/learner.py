@@ -34,11 +34,13 @@ _BIRTHS_EACH: Final = 12  # births after which one more uncovered approval is aw
 _SAMPLES_MAX: Final = 5
 _KEPT_SHARE: Final = 0.95  # of the approvals a rule covers, that it must still cover when it grows
 _NARROWED_SHARE: Final = 0.6  # and when it is narrowed
-_ALERT: Final = 10  # confirmations of a group after a disagreement elsewhere
 _LIVE: Final = (RuleState.SHADOW, RuleState.SUGGESTED, RuleState.ACTIVE, RuleState.DEMOTED)
 _GENERAL: Final = "general"
 _EXACT: Final = "exact"
+_ACCEPTED: Final = "accepted"  # a general rule that a reviewer ratified: it no longer grows
 _FIXED: Final = "fixed"
+_CHOSEN: Final = (_ACCEPTED, _FIXED)
+_LEARNED: Final = (_GENERAL, _ACCEPTED)
 
 
 @dataclass
@@ -50,7 +52,6 @@ class _Entry:
     births: int = 0
     serial: int = 0
     uncovered: int = 0
-    alert: int = 0
 
 
 class Learner:
@@ -84,10 +85,12 @@ class Learner:
             for rule in entry.rules
             if rule.state in _LIVE
             and not guarded
-            and not (novel and rule.kind == _GENERAL)
+            and not (novel and rule.kind in _LEARNED)
             and case.mismatch(rule.pattern) is None
         ]
         known.add(case, approved=approved)
+        if any(rule.state is RuleState.ACTIVE for rule in tested):
+            known.audited(case)
         if approved:
             changed = [rule for rule in tested if self._confirm(entry, rule, case, at)]
             changed += self._cover(entry, case)
@@ -112,25 +115,25 @@ class Learner:
         entry = self._groups.get(case.group)
         return None if entry is None else entry.known.guard(case)
 
-    def novelty(self, case: Case) -> Mismatch | None:
-        """What in this call nobody has approved together; learned rules do not decide about it."""
+    def novelty(self, case: Case, rule: Rule) -> Mismatch | None:
+        """What in this call nobody has approved together; rules that were learned do not decide about it."""
         entry = self._groups.get(case.group)
-        return None if entry is None else entry.known.novelty(case)
+        return None if entry is None or rule.kind not in _LEARNED else entry.known.novelty(case)
 
     def is_stale(self, case: Case, after: int) -> bool:
         """Whether no person decided about calls like this yet, or not for `after` decisions of the group."""
         entry = self._groups.get(case.group)
         return entry is None or entry.known.is_stale(case, after)
 
-    def since_review(self, case: Case) -> int:
-        """Automatic decisions about calls like this since a person last decided about one."""
+    def is_doubted(self, case: Case) -> bool:
+        """Whether a person disagreed with a rule of another group, and a value of this call was not audited since."""
         entry = self._groups.get(case.group)
-        return 0 if entry is None else entry.known.since_review(case)
+        return entry is not None and entry.known.is_doubted(case)
 
-    def is_alert(self, case: Case) -> bool:
-        """Whether a person disagreed with a rule of another group, and this group is not yet confirmed again."""
+    def since_audit(self, case: Case) -> int:
+        """Automatic decisions since the least audited value of this call was last audited."""
         entry = self._groups.get(case.group)
-        return entry is not None and entry.alert > 0
+        return 0 if entry is None else entry.known.since_audit(case)
 
     def covering(self, case: Case) -> Rule | None:
         """The active rule that matches: a ratified one first, then the one with the most evidence."""
@@ -209,7 +212,7 @@ class Learner:
             copy = self._new_rule(entry, group, pattern, _GENERAL, rule.alpha)
             copy.decisions, copy.rejections = rule.decisions, rule.rejections
             copy.distinct, copy.suggest_from = dict(rule.distinct), rule.decisions
-            rule.kind = _FIXED
+            rule.kind = _ACCEPTED
         rule.enter(RuleState.ACTIVE, at)
         rule.author, rule.by, rule.until = Author.RATIFIED, by, until
         rule.uses_max = None if uses is None else rule.uses + uses
@@ -264,7 +267,6 @@ class Learner:
                 rule.distinct[call] = seen + 1
         if rule.state is RuleState.ACTIVE:
             rule.confirmations += 1
-            entry.alert = max(0, entry.alert - 1)
             return False
         return self._advance(entry, rule, at)
 
@@ -280,7 +282,7 @@ class Learner:
         before = rule.state
         if before is RuleState.SUGGESTED:
             rule.enter(RuleState.DEMOTED, at)
-        if rule.kind != _FIXED and entry.births < BIRTHS_MAX:
+        if rule.kind not in _CHOSEN and entry.births < BIRTHS_MAX:
             alpha = alpha_of_birth(entry.births + 1, self._settings.delta)
             again = approvals_needed(0, 0, rule.risk, alpha)
             if again < approvals_needed(rule.decisions, rule.rejections, rule.risk, rule.alpha):
@@ -293,7 +295,7 @@ class Learner:
         if mode in (Mode.SHADOW, Mode.ACT) and self._is_proven(rule):
             rule.enter(RuleState.ACTIVE, at)
             rule.author, rule.confirmations = Author.LEARNED, 0
-        elif mode not in (Mode.SUGGEST, Mode.ACT) or rule.kind == _FIXED:
+        elif mode not in (Mode.SUGGEST, Mode.ACT) or rule.kind in _CHOSEN:
             return False
         elif before in (RuleState.SHADOW, RuleState.DEMOTED):
             enough = _suggest_after(entry.known) << (before is RuleState.DEMOTED)
@@ -309,16 +311,15 @@ class Learner:
             ):
                 rule.enter(RuleState.SUGGESTED, at)
                 rule.suggestions = 1
-        elif (
-            before is RuleState.SUGGESTED
-            and rule.decisions - rule.suggest_from >= _suggest_after(entry.known) << rule.suggestions
-        ):
-            rule.suggestions += 1  # offered again with twice the evidence
+        elif before is RuleState.SUGGESTED and rule.decisions - rule.suggest_from >= _suggest_after(
+            entry.known
+        ) * (rule.suggestions + 1):
+            rule.suggestions += 1  # offered again with as much evidence more
             return True
         return rule.state is not before
 
     def _is_proven(self, rule: Rule) -> bool:
-        if rule.risk <= 0 or rule.alpha <= 0 or rule.kind == _FIXED:
+        if rule.risk <= 0 or rule.alpha <= 0 or rule.kind in _CHOSEN:
             return False
         if rule.pattern.exact is None and len(rule.distinct) < _DISTINCT_MIN:
             return False
@@ -333,15 +334,14 @@ class Learner:
         rule.author, rule.by = Author.LEARNED, None
         self._reset(entry, rule)
         entry.known.changed_at = entry.known.decisions
-        entry.alert = 0
         for other in self._groups.values():
             if other is not entry and any(one.state is RuleState.ACTIVE for one in other.rules):
-                other.alert = _ALERT
+                other.known.doubt()
 
     def _reset(self, entry: _Entry, rule: Rule) -> None:
         """Start the evidence again, which costs a birth."""
         entry.births += 1
-        rule.alpha = alpha_of_birth(entry.births, self._settings.delta) if rule.kind != _FIXED else 0.0
+        rule.alpha = alpha_of_birth(entry.births, self._settings.delta) if rule.kind not in _CHOSEN else 0.0
         rule.decisions = rule.rejections = rule.confirmations = rule.suggest_from = 0
         rule.distinct = {}
         rule.resets += 1

@@ -19,9 +19,9 @@ from .settings import AutopilotSettings, Mode, WrittenRule, never_capability
 __all__ = ["Decision", "Policy", "Verdict"]
 
 _STALE_AFTER: Final = 250
-_ALERT_FACTOR: Final = 6.0
-_FRESH_FACTOR: Final = 0.5
-_OVERDUE_FACTOR: Final = 4.0
+_FRESH_FACTOR: Final = 0.2  # of the audit rate, right after an audit
+_OVERDUE_FACTOR: Final = 0.7  # of the audit rate, more after each 1/rate automatic decisions without an audit
+_RATIFIED_FACTOR: Final = 0.5  # a reviewer asked not to be asked
 _RAMP: Final = ((1, 0.1), (3, 0.5))  # confirmations while active, share decided alone until then
 
 
@@ -108,7 +108,7 @@ class Policy:
             )
         if self._is_spent(rule.id, uses_last_hour):
             return Decision(Verdict.ASK, f"rule {rule.id} has used its budget of this hour", rule.id)
-        if rule.author is Author.LEARNED and (novel := self._learner.novelty(case)) is not None:
+        if (novel := self._learner.novelty(case, rule)) is not None:
             return Decision(Verdict.ASK, f"{novel.why} (rule {rule.id})", rule.id, novel.field or None)
         bound = bound_in_words(rule.decisions, rule.rejections)
         why = self._why_audit(case, rule)
@@ -127,16 +127,19 @@ class Policy:
                     break
         if is_careful and self._learner.is_stale(case, _STALE_AFTER):
             return f"rule {rule.id} covers this, but no person decided about calls like this lately"
-        if self._draw("audit", case.id) < self._audit_share(case):
+        if self._draw("audit", case.id) < self._audit_share(case, rule):
             return f"rule {rule.id} covers this; asked all the same to check the rule"
         return None
 
-    def _audit_share(self, case: Case) -> float:
-        """How likely this call is audited: more after many automatic decisions about calls like it, or on alert."""
+    def _audit_share(self, case: Case, rule: Rule) -> float:
+        """How likely this call is audited: the more, the longer its least audited value was decided alone."""
         share = self._settings.audit
-        if self._learner.is_alert(case):
-            return min(0.5, share * _ALERT_FACTOR)
-        return share * min(_OVERDUE_FACTOR, _FRESH_FACTOR + share * self._learner.since_review(case))
+        if share and self._learner.is_doubted(case):
+            return 1.0
+        if rule.author is Author.RATIFIED:
+            share *= _RATIFIED_FACTOR
+        overdue = self._settings.audit * self._learner.since_audit(case)
+        return min(1.0, share * (_FRESH_FACTOR + _OVERDUE_FACTOR * overdue))
 
     def _ask(self, case: Case, guarded: str | None) -> Decision:
         offered = tuple(rule.id for rule in self._learner.suggestions(case))

@@ -54,19 +54,15 @@ class Case:
 
 @dataclass
 class Tally:
-    """Decisions about calls that are alike. `owed`: approvals to come before a rule decides about them again.
-
-    `alone`: automatic decisions since the last decision of a person.
-    """
+    """Decisions about calls that are alike. `owed`: approvals to come before a rule decides about them again."""
 
     approved: int = 0
     rejected: int = 0
     last: int = 0
     owed: int = 0
-    alone: int = 0
 
     def add(self, *, approved: bool, now: int) -> None:
-        self.last, self.alone = now, 0
+        self.last = now
         if approved:
             self.approved += 1
             self.owed = max(0, self.owed - 1)
@@ -95,6 +91,9 @@ class Precedents:
         self._clusters: dict[Cluster, Tally] = {}
         self._fine: dict[tuple[str, str], Tally] = {}
         self._pairs: dict[tuple[str, str, str, str], int] = {}
+        self._unaudited: dict[tuple[str, str], int] = {}
+        """Automatic decisions by value, since a call with that value was last audited."""
+        self._doubted: dict[tuple[str, str], None] = {}
 
     def add(self, case: Case, *, approved: bool) -> None:
         """Remember a decision."""
@@ -120,9 +119,24 @@ class Precedents:
                 known.add(approved=approved, now=now)
         _bound(self._fine)
 
+    def audited(self, case: Case) -> None:
+        """Note that a person decided about a call that a rule covers."""
+        for one in self._audited_values(case):
+            self._unaudited[one] = 0
+            self._doubted.pop(one, None)
+
     def decided_alone(self, case: Case) -> None:
         """Note an automatic decision."""
-        self._tally(case).alone += 1
+        for one in self._audited_values(case):
+            _count(self._unaudited, one)
+
+    def doubt(self) -> None:
+        """Have each value audited before calls with it are decided alone again."""
+        self._doubted.update(dict.fromkeys(self._unaudited))
+
+    def is_doubted(self, case: Case) -> bool:
+        """Whether one of its values is to be audited first."""
+        return bool(self._doubted) and any(one in self._doubted for one in self._audited_values(case))
 
     def weight(self, number: int) -> float:
         """How much a past approval counts when a pattern is chosen."""
@@ -162,10 +176,9 @@ class Precedents:
                 return Mismatch(leaf, f"nobody has approved {what} yet")
         return None
 
-    def since_review(self, case: Case) -> int:
-        """Automatic decisions about calls like this since a person last decided about one."""
-        tally = self._clusters.get(self.cluster(case))
-        return 0 if tally is None else tally.alone
+    def since_audit(self, case: Case) -> int:
+        """Automatic decisions since the least audited value of this call was last audited."""
+        return max((self._unaudited.get(one, 0) for one in self._audited_values(case)), default=0)
 
     def is_stale(self, case: Case, after: int) -> bool:
         """Whether no person decided about calls like this yet, or not for `after` decisions of the group."""
@@ -187,15 +200,19 @@ class Precedents:
             for key, values in deep.heads.items()
             if key not in deep.openable or not self.is_open(key)
         ]
-        numbers = [
-            (key, (_magnitude(number),)) for key, number in deep.softs.items() if key.endswith("#number")
-        ]
-        return (*heads, *numbers)
+        return (*heads, *((key, (magnitude,)) for key, magnitude in _magnitudes(deep)))
 
     def _tally(self, case: Case) -> Tally:
         tally = self._clusters.setdefault(self.cluster(case), Tally())
         _bound(self._clusters)
         return tally
+
+    def _audited_values(self, case: Case) -> Iterator[tuple[str, str]]:
+        seen = case.view(self.depth)
+        for key, values in seen.heads.items():
+            if key not in seen.openable or not self.is_open(key):
+                yield from ((key, value) for value in values)
+        yield from _magnitudes(seen)
 
     def _pairs_of(self, case: Case) -> Iterator[tuple[str, str, str, str]]:
         seen = case.view(1)
@@ -220,5 +237,8 @@ def _bound(memory: dict[Any, Any]) -> None:
         del memory[next(iter(memory))]
 
 
-def _magnitude(number: float) -> str:
-    return str(int(log2(abs(number) + 1) * 2))
+def _magnitudes(seen: View) -> Iterator[tuple[str, str]]:
+    """Its numbers, two steps for each doubling."""
+    for key, number in seen.softs.items():
+        if key.endswith("#number"):
+            yield key, str(int(log2(abs(number) + 1) * 2))
