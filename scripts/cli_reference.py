@@ -55,6 +55,7 @@ _VARIABLES: Final = (
         "`MEW_TOKEN_NAME`",
         "the token of participant `name`: its id in capitals, `_` for what is neither letter nor digit",
     ),
+    ("`MEW_REDIS`", "the Redis that `mew gateway` shares with other nodes, as `--redis` says it"),
     ("`MEW_DEBUG`", "`1`: as `--debug`"),
     ("`NO_COLOR`", "no colours, whatever it is set to"),
     ("`VISUAL`, `EDITOR`", "what `mew approve --edit` opens"),

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -11,12 +12,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from mew.journal.port import JournalStorage, JournalUnavailable
+from mew.journal.redis.address import RedisAddress
 from mew.journal.retention import KEEP_ALL
 from mew.protocol.errors import CloseCode, Refusal
 
@@ -54,7 +57,8 @@ _WATCHED: Final = frozenset({"/health", "/ready", "/metrics"})  # answered until
 class Gateway:
     """A running gateway, as an async context manager.
 
-    `host` and `port` override the configuration file; `ephemeral` disables the journal (§2.2).
+    `host`, `port` and `redis` override the configuration file; `ephemeral` disables the journal (§2.2), or allows a
+    Redis that loses it. `reuse_port`: other processes listen on the same port.
     `open_room`, `journals` and `now` replace how rooms are opened, for playback.
     """
 
@@ -67,6 +71,8 @@ class Gateway:
         host: str | None = None,
         port: int | None = None,
         ephemeral: bool = False,
+        redis: RedisAddress | None = None,
+        reuse_port: bool = False,
         open_room: OpenRoom | None = None,
         journals: JournalStorage | None = None,
         now: Callable[[], datetime] | None = None,
@@ -77,6 +83,8 @@ class Gateway:
         self._host = config.server.host if host is None else host
         self._port = config.server.port if port is None else port
         self._ephemeral = ephemeral
+        self._redis = config.redis if redis is None else redis
+        self._reuse_port = reuse_port
         self._open_room = open_room
         self._journals = journals
         self._now = now
@@ -165,18 +173,23 @@ class Gateway:
         if self._trace_file is not None:
             trace = _trace(self._trace_file)
             stack.callback(trace.close)
-        listener = _bind(self._host, self._port)
+        listener = _bind(self._host, self._port, reuse_port=self._reuse_port)
         stack.callback(listener.close)
         self._port = listener.getsockname()[1]
         server = self._listening(config)
         self.url = server.local_url(config.tls)
         try:
             journal = None if self._ephemeral or self._open_room is not None else config.journal
-            self._storage = Storage(journal, trace, self._now)
+            redis = None if self._open_room is not None else self._redis
+            self._storage = Storage(
+                journal, trace, self._now, redis=redis, is_ephemeral=self._ephemeral, describe=self._describe
+            )
             stack.callback(self._storage.close)
             open_room = self._open_room or self._storage.open_room
             journals = self._journals or self._storage.journals
-            node = Node(config, _as_ws(server.advertised_url(config.tls)), journals, open_room, now=self._now)
+            node = Node(
+                config, _as_ws(server.advertised_url(config.tls)), journals, open_room, now=self._storage.now
+            )
             node.disk = self._storage.disk
             self._node = await stack.enter_async_context(node)
             stack.callback(self._node.spawn(self._storage.keep_index()).cancel)
@@ -196,6 +209,18 @@ class Gateway:
             _logger.warning(
                 "tokens are sent unencrypted: configure 'tls', or listen on the loopback interface only"
             )
+
+    def _describe(self) -> dict[str, Any]:
+        """What `mew cluster status` shows of this node."""
+        rooms = self._node.rooms.values() if hasattr(self, "_node") else ()
+        return {
+            "url": self.url,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "version": version("mew-protocol"),
+            "spaces": len(rooms),
+            "connections": sum(len(room.connections) for room in rooms),
+        }
 
     def _sessions(self) -> PageSessions:
         passing = self._ephemeral or self._open_room is not None
@@ -296,6 +321,8 @@ async def serve(
     host: str | None = None,
     port: int | None = None,
     ephemeral: bool = False,
+    redis: RedisAddress | None = None,
+    reuse_port: bool = False,
 ) -> None:
     """Serve until SIGINT or SIGTERM; reload on SIGHUP. `ready` is called with the URL once the gateway listens.
 
@@ -304,7 +331,17 @@ async def serve(
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    async with Gateway(config, environ, trace, host=host, port=port, ephemeral=ephemeral) as gateway:
+    gateway = Gateway(
+        config,
+        environ,
+        trace,
+        host=host,
+        port=port,
+        ephemeral=ephemeral,
+        redis=redis,
+        reuse_port=reuse_port,
+    )
+    async with gateway:
         for name in ("SIGINT", "SIGTERM"):
             loop.add_signal_handler(getattr(signal, name), stop.set)
         if hasattr(signal, "SIGHUP"):
@@ -349,11 +386,11 @@ def _trace(file: Path) -> Trace:
         raise ConfigError(f"--trace {file}: cannot be written: {error.strerror}") from None
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, *, reuse_port: bool) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=reuse_port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(f"port {port} on {host} is taken; choose another with --port") from None

@@ -1,4 +1,4 @@
-"""Storage of a gateway: a journal with its index, or memory only."""
+"""Storage of a gateway: a journal with its index, journals shared with other nodes, or memory only."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from mew.audit.proof.checkpoints import Signer
 from mew.audit.proof.keys import BadKey
@@ -14,6 +14,7 @@ from mew.audit.record.indexer import Indexer
 from mew.journal.files.disk_watch import DiskStatus, DiskUsage
 from mew.journal.memory import MemoryStorage
 from mew.journal.port import JournalStorage, JournalUnavailable
+from mew.journal.redis.address import RedisAddress
 from mew.journal.retention import Retention
 from mew.journal.sqlite import SqliteStorage
 from mew.space import Rules
@@ -38,15 +39,21 @@ _ADVICE: Final = (
 
 
 class Storage:
-    """Open rooms from the journal, or empty if no journal is configured."""
+    """Open rooms from the journal, from one that is shared with other nodes, or empty if none is configured."""
 
     def __init__(
         self,
         journal: JournalConfig | None,
         trace: Trace | None = None,
         now: Callable[[], datetime] | None = None,
+        *,
+        redis: RedisAddress | None = None,
+        is_ephemeral: bool = False,
+        describe: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        """Lock the journal folder until `close`.
+        """Lock the journal folder until `close`. With `redis` no folder is used.
+
+        `is_ephemeral`: that Redis may lose what it was given; `describe` says what others may know of this node.
 
         Raises:
             JournalUnavailable: another process uses it, it cannot be written, or the signing key is invalid.
@@ -56,6 +63,10 @@ class Storage:
         self._archives: Archives
         self.journals: JournalStorage = MemoryStorage()
         self.disk = DiskStatus()
+        self.now = now
+        if redis is not None:
+            self._share(redis, is_ephemeral, describe)
+            return
         if journal is None:
             return
         signer = None
@@ -69,6 +80,15 @@ class Storage:
         self.journals = self._sqlite = SqliteStorage(journal.folder, journal.fsync, retention)
         indexer = Indexer(journal.folder, self._sqlite.committed, now or partial(datetime.now, UTC), signer)
         self._archives = Archives(journal.folder, retention, indexer)
+
+    def _share(self, redis: RedisAddress, is_ephemeral: bool, describe: Callable[[], dict[str, Any]]) -> None:  # noqa: FBT001
+        try:
+            from mew.journal.redis.storage import RedisStorage  # its library is an extra
+        except ImportError as error:
+            message = "several nodes need the extra 'redis': pip install 'mew-protocol[redis]'"
+            raise JournalUnavailable(message) from error
+        self.journals = shared = RedisStorage(redis, is_ephemeral=is_ephemeral, describe=describe)
+        self.now = self.now or shared.now
 
     def open_room(self, rules: Rules, limits: Limits, turns: Turns, world: RoomEnvironment) -> Room:
         """Open a room with the state and history of its journal.

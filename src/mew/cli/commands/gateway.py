@@ -35,6 +35,15 @@ def gateway(
     trace: Annotated[
         Path | None, typer.Option(help="Write a JSON line for each envelope received, refused and delivered.")
     ] = None,
+    redis: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="MEW_REDIS",
+            show_envvar=False,
+            help="Serve the spaces together with other nodes, over this Redis or Valkey; also MEW_REDIS.",
+        ),
+    ] = None,
     *,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep no journal: everything is lost when it stops.")
@@ -45,17 +54,23 @@ def gateway(
     Examples:
       mew gateway
       mew gateway --config space.yaml --port 8080
+      mew gateway --config space.yaml --redis redis://localhost:6379
     """
     # Here, so that other commands start without them.
     from mew.gateway.address_file import published_address
     from mew.gateway.config.loader import load_config
     from mew.gateway.server import serve
     from mew.gateway.systemd import notify
+    from mew.journal.redis.address import RedisAddress
 
     set_up(log_format, log_level)
     try:
         _allow_many_connections()
         read = load_config(config, os.environ)
+        try:
+            shared = None if redis is None else RedisAddress.parse(redis)
+        except ValueError as error:
+            raise ConfigError(f"--redis: {error}") from None
 
         def ready(url: str) -> None:
             stack.enter_context(published_address(read.file, url))
@@ -69,7 +84,16 @@ def gateway(
 
         with ExitStack() as stack, asyncio.Runner(loop_factory=fast_loop()) as runner:
             runner.run(
-                serve(read, os.environ, trace=trace, ready=ready, host=host, port=port, ephemeral=ephemeral)
+                serve(
+                    read,
+                    os.environ,
+                    trace=trace,
+                    ready=ready,
+                    host=host,
+                    port=port,
+                    ephemeral=ephemeral,
+                    redis=shared,
+                )
             )
     except ConfigError as error:
         typer.echo(f"mew gateway: {error}", err=True)

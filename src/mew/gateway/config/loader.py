@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from .server_sections import AUTH, JOURNAL, JWT, SERVER, SMTP, TLS, Sections
+from .server_sections import AUTH, JOURNAL, JWT, REDIS, SERVER, SMTP, TLS, Sections
 from .settings import Config, ServerConfig, state_dir
 from .spaces import APPROVALS, AUTOPILOT, DEFAULTS, LIMITS, PARTICIPANT, SHARED, SPACE, read_spaces
 from .value import ConfigError, ConfigValue
@@ -15,7 +15,9 @@ __all__ = ["KEYS", "Config", "ConfigError", "load_config"]
 
 # The TypeScript implementation's, at the top of a file; its logging is our `--trace`.
 _FOREIGN: Final = frozenset({"version", "gateway", "gateway_logging", "logging"})
-_TOP: Final = frozenset({"space", "spaces", "server", "journal", "tls", "smtp", "auth"}) | SHARED | _FOREIGN
+_TOP: Final = (
+    frozenset({"space", "spaces", "server", "journal", "redis", "tls", "smtp", "auth"}) | SHARED | _FOREIGN
+)
 
 KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
@@ -28,6 +30,7 @@ KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "limits": frozenset(LIMITS),
         "server": frozenset(SERVER),
         "journal": JOURNAL,
+        "redis": REDIS,
         "tls": TLS,
         "smtp": SMTP,
         "auth": AUTH,
@@ -55,6 +58,7 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
         spaces=read_spaces(top, root, notes),
         server=sections.server(top["server"]) if "server" in top else ServerConfig(),
         journal=sections.journal(top.get("journal"), state_dir(file) / "journal"),
+        redis=sections.redis(top["redis"]) if "redis" in top else None,
         tls=sections.tls(top["tls"]) if "tls" in top else None,
         smtp=sections.smtp(top["smtp"]) if "smtp" in top else None,
         jwt=sections.jwt(top["auth"]) if "auth" in top else None,

@@ -13,13 +13,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from mew.journal.files.database import Durability
 from mew.journal.port import RetentionPolicy
+from mew.journal.redis.address import RedisAddress
 from mew.protocol.capability import Capability
 
 from .settings import WARN_BYTES, JournalConfig, JwtConfig, ServerConfig, SmtpConfig, SmtpSecurity, TlsConfig
 from .spaces import read_capabilities
 from .value import ConfigValue
 
-__all__ = ["AUTH", "JOURNAL", "JWT", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
+__all__ = ["AUTH", "JOURNAL", "JWT", "REDIS", "SERVER", "SMTP", "TLS", "Sections", "is_loopback"]
 
 # Only signatures whose verifier cannot forge them: with HS* whoever checks could also sign.
 _ALGORITHMS: Final = frozenset(
@@ -31,6 +32,7 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 AUTH: Final = frozenset({"jwt"})
+REDIS: Final = frozenset({"url"})
 _size: Final = partial(ConfigValue.size, least=1 << 20, most=1 << 50)
 _KEEP: Final[Mapping[str, tuple[str, Callable[[ConfigValue], Any]]]] = MappingProxyType(
     {
@@ -151,6 +153,13 @@ class Sections:
             ),
             warn_bytes=_size(fields["warn_bytes"]) if "warn_bytes" in fields else WARN_BYTES,
         )
+
+    def redis(self, node: ConfigValue) -> RedisAddress:
+        url = _required(node, REDIS, REDIS)["url"]
+        try:
+            return RedisAddress.parse(url.string())
+        except ValueError as error:
+            raise url.error(str(error)) from None
 
     def tls(self, node: ConfigValue) -> TlsConfig:
         fields = _required(node, TLS, TLS)

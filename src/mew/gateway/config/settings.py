@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mew.journal.files.database import Durability
 from mew.journal.port import RetentionPolicy
+from mew.journal.redis.address import RedisAddress
 from mew.protocol.capability import Capability
 from mew.protocol.envelope import ParticipantId
 
@@ -197,6 +198,8 @@ class JournalConfig:
 class Config:
     """A whole `space.yaml`. Without `journal` everything is forgotten with the process.
 
+    `redis`: where the journals are that are shared with other nodes; then there is none in files.
+
     `notes` are for the log, once: what the file says without effect.
     """
 
@@ -207,6 +210,7 @@ class Config:
     smtp: SmtpConfig | None = None
     jwt: JwtConfig | None = None
     journal: JournalConfig | None = None
+    redis: RedisAddress | None = field(default=None, repr=False)
     tokens_by_space: bool = False
     notes: tuple[str, ...] = ()
 
