@@ -6,8 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from mew.autopilot.comparison import Change, PolicyComparison
 from mew.autopilot.participant import AutopilotParticipant
-from mew.autopilot.settings import AutopilotSettings, Mode
+from mew.autopilot.settings import AutopilotSettings, Mode, WrittenRule
 from mew.autopilot.state import AutopilotState
 from mew.cli.commands.review.always import ladder_of, ratify, rung_in_words
 from mew.client.client import Client
@@ -295,3 +296,29 @@ async def test_replaying_the_history_gives_the_same_rules_byte_for_byte() -> Non
         ]
         assert rules[0] == rules[1]
         assert replayed.decided == running.state.decided
+
+
+async def test_a_comparison_says_which_decisions_other_settings_change_and_for_whom() -> None:
+    async with scene() as (space, people), autopilot(space):
+        await people.teach(2)
+        await people.approve(await people.propose("docs/a.md"))
+        rejected = await people.propose("docs/secret.md")
+        await people.bob.send("mcp/reject", {"reason": "unsafe"}, to="coder", correlation_id=rejected.id)
+        ratified = await people.propose("src/again.py")
+        await people.ann.send("autopilot/ratify", {"proposal": ratified.id})
+        await people.until("autopilot/rule", state="active")
+        alone = await people.propose("src/again.py")
+        await people.until("mcp/request", sender="autopilot")
+        open_docs = WrittenRule(tool="read_file", arguments={"path": "docs/**"})
+        policies = {
+            "wider": AutopilotSettings(allow=(open_docs,), min_review_s=0),
+            "stricter": AutopilotSettings(never=("tools/call:*",), min_review_s=0),
+        }
+        found = {}
+        for name, settings in policies.items():
+            comparison = PolicyComparison(settings)
+            async for envelope in people.ann.history():
+                comparison.apply(envelope, datetime.now(UTC))
+            found[name] = [(one.change, one.reviewer, one.proposal) for one in comparison.changes()]
+        assert [one[:2] for one in found["wider"]] == [(Change.NOT_ASKED, "ann"), (Change.OVERRULED, "bob")]
+        assert found["stricter"] == [(Change.ASKED, "autopilot", alone.id)]

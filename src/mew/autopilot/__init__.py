@@ -10,6 +10,7 @@
 - `policy`        PURE. What to do about one proposal
 - `summary`       PURE. What was decided alone, audited and objected to, by day
 - `state`         PURE. The same from the envelopes of a space
+- `comparison`    Which past decisions other settings would change, and for whom
 - `bench`         hidden policies to measure it with, and the table of `mew autopilot bench`
 - `participant`   `mew autopilot`: the shell
 """

@@ -29,7 +29,7 @@ from .rule import Author, Rule, RuleState
 from .settings import AutopilotSettings, Mode
 from .state import DECISION, MODE, OBJECT, RATIFY, REVOKE, RULE, SUMMARY, AutopilotState, may_fulfil
 
-__all__ = ["AutopilotParticipant"]
+__all__ = ["AutopilotParticipant", "follow_capabilities"]
 
 _log = logging.getLogger(__name__)
 
@@ -105,24 +105,12 @@ class AutopilotParticipant:
         return True
 
     def _apply(self, envelope: Envelope) -> ProposalRecord | None:
-        with suppress(ProtocolError):
-            self._follow_capabilities(envelope)
+        follow_capabilities(self._roster, envelope)
         if envelope.kind == Kind.MCP_PROPOSAL:
             self._proposed[envelope.id] = envelope
             if len(self._proposed) > _PROPOSALS_MAX:
                 del self._proposed[next(iter(self._proposed))]
         return self.state.apply(envelope, datetime.now(UTC))
-
-    def _follow_capabilities(self, envelope: Envelope) -> None:
-        """Know what each participant may do, also of those who have left: their rules stay in force."""
-        if envelope.kind == Kind.PRESENCE:
-            presence = envelope.read(Presence)
-            if presence.event == "join":
-                self._roster.present(presence)
-        elif envelope.kind == Kind.GRANT:
-            self._roster.granted(envelope, envelope.read(Grant))
-        elif envelope.kind == Kind.REVOKE:
-            self._roster.revoked(envelope.read(Revoke))
 
     @property
     def _capabilities(self) -> Mapping[str, CapabilitySet]:
@@ -279,6 +267,19 @@ class AutopilotParticipant:
                     _log.warning("%s: %s", kind, error)
 
         self._client.connection.spawn(send())
+
+
+def follow_capabilities(roster: Roster, envelope: Envelope) -> None:
+    """Know what each participant may do, also of those who have left: their rules stay in force."""
+    with suppress(ProtocolError):
+        if envelope.kind == Kind.PRESENCE:
+            presence = envelope.read(Presence)
+            if presence.event == "join":
+                roster.present(presence)
+        elif envelope.kind == Kind.GRANT:
+            roster.granted(envelope, envelope.read(Grant))
+        elif envelope.kind == Kind.REVOKE:
+            roster.revoked(envelope.read(Revoke))
 
 
 def _id(*parts: str) -> str:

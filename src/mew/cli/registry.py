@@ -127,7 +127,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "rules": Listed(
         "review.rules:app",
         _DECIDE,
-        "The rules of the autopilot: list, show, accept, pause, revoke, object, export, test.",
+        "The rules of the autopilot: list, show, accept, write, pause, revoke, object, export, test.",
         "there is no such rule, it was refused, or a test would fulfil what was rejected",
     ),
     "why": Listed(

@@ -20,9 +20,14 @@ from mew.audit.playback.timeline import (
     PlaybackSpeed,
     parse_seconds,
     parse_speed,
+    recorded_envelopes,
 )
+from mew.autopilot.comparison import PolicyComparison
+from mew.autopilot.settings import AutopilotSettings
+from mew.cli.commands.autopilot import read_config
 from mew.cli.errors import CommandError
 from mew.cli.locate.journal import ConfigOption, JournalOption, find_journal
+from mew.cli.render.policy_changes import show_changes
 from mew.cli.render.timeline import EnvelopeOutput, JsonLines, Screen
 from mew.cli.render.times import read_time
 from mew.gateway.config.value import ConfigError
@@ -75,6 +80,13 @@ def replay(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port to serve it on; 0 for any free port.")
     ] = 0,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play nothing; say which decisions these settings of the autopilot would change, and for whom.",
+        ),
+    ] = None,
     *,
     serve: Annotated[
         bool,
@@ -89,6 +101,7 @@ def replay(
     Examples:
       mew replay demo --speed 10x
       mew replay january.jsonl --kind "mcp/*" --speed max
+      mew replay demo --policy stricter.yaml
     """
     now = datetime.now(UTC)
     part = PlaybackRange(
@@ -103,10 +116,20 @@ def replay(
     pace = _pace(speed or ("max" if at_once else "1x"), idle_max)
     output: EnvelopeOutput = JsonLines() if json else Screen(Console(highlight=False))
     with _recording(what, config, journal, part) as recording:
-        if serve:
+        if policy is not None:
+            _compare(recording, read_config(policy), as_json=json)
+        elif serve:
             _run(_serve(recording, part, output, pace, port))
         else:
             _play(recording, part, output, pace)
+
+
+def _compare(recording: Recording, settings: AutopilotSettings, *, as_json: bool) -> None:
+    comparison = PolicyComparison(settings)
+    for record in recording.records:
+        for one in recorded_envelopes(record):
+            comparison.apply(one.envelope, one.at)
+    show_changes(comparison, as_json=as_json)
 
 
 def _play(recording: Recording, part: PlaybackRange, output: EnvelopeOutput, pace: PlaybackSpeed) -> None:

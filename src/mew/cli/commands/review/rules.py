@@ -8,15 +8,18 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from mew.autopilot.policy import Verdict
+from mew.autopilot.comparison import PolicyComparison
 from mew.autopilot.rule import RuleState
-from mew.autopilot.state import DECISION, OBJECT, RATIFY, REVOKE, RULE, AutopilotState
+from mew.autopilot.state import DECISION, OBJECT, RATIFY, REVOKE, RULE
 from mew.cli.commands.autopilot import read_config
 from mew.cli.errors import CommandError, ExitCode
+from mew.cli.render.policy_changes import show_changes
 from mew.cli.render.text import say, say_json
 from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.protocol.visible import visible
+
+from .write_rule import write
 
 __all__ = ["app", "why"]
 
@@ -27,8 +30,10 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="The rules of the autopilot: list, show, accept, pause, revoke, object, export, test.",
+    help="The rules of the autopilot: list, show, accept, write, pause, revoke, object, export, test.",
 )
+
+app.command()(write)
 
 RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule, as 'mew rules list' names it.")]
 
@@ -154,42 +159,20 @@ def test(
     session: SpaceSession,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Settings of the autopilot.")],
 ) -> None:
-    """Run the settings of a file over the history: which proposals would they have decided, and how?
+    """Run the settings of a file over the history: which past decisions would change, and for whom.
 
     Exit code 1: a proposal that was rejected would have been fulfilled.
 
     Example: mew rules test space.yaml
     """
-    settings = read_config(file)
+    comparison = PolicyComparison(read_config(file))
 
-    async def core(me: Client) -> list[dict[str, Any]]:
-        state = AutopilotState(settings, "autopilot")
-        found: list[dict[str, Any]] = []
+    async def core(me: Client) -> None:
         async for envelope in me.history():
-            record = state.apply(envelope, datetime.now(UTC))
-            if record is not None:
-                decision = state.decide(
-                    record, record.created, {str(who): held for who, held in me.participants.items()}
-                )
-                found.append({"proposal": record.id, "verdict": decision.verdict.value, "why": decision.why})
-        for one in found:
-            known = state.book.get(one["proposal"])
-            one["rejected"] = known is not None and bool(known.rejections)
-        return found
+            comparison.apply(envelope, datetime.now(UTC))
 
-    found = session.run(core)
-    fulfilled = [one for one in found if one["verdict"] in (Verdict.FULFIL, Verdict.SHADOW)]
-    wrong = [one for one in fulfilled if one["rejected"]]
-    if session.json:
-        say_json(found)
-    else:
-        say(
-            f"{len(found)} proposals: {len(fulfilled)} would be fulfilled, {len(wrong)} of them were rejected."
-        )
-        for one in wrong:
-            say(f"  {visible(one['proposal'])}  {visible(one['why'])}")
-    if wrong:
-        raise typer.Exit(1)
+    session.run(core)
+    show_changes(comparison, as_json=session.json)
 
 
 @session_command
