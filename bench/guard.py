@@ -1,8 +1,9 @@
 """`python -m bench.guard`: has an envelope become dearer? Counts instructions, which no neighbour can change.
 
 valgrind counts what the processor would execute on the way of `bench.path`: ours and the floor's, in one process. Their
-ratio is compared with the one in guard.json, which says how dear we were when it was last written. What it does not
-see is the kernel: how many writes there are, and how large, is for the benchmark over sockets.
+ratio is compared with the one in guard.json, which says how dear we were when it was last written. Only the thread of
+the event loop is counted: when the index and the checkpoints are written depends on how busy the machine is. What it
+does not see either is the kernel: how many writes there are, and how large, is for the benchmark over sockets.
 """
 
 import argparse
@@ -84,7 +85,12 @@ def count(variant: str, program: str = "bench.guard") -> Counts:
     with tempfile.TemporaryDirectory(prefix="mew-guard-") as folder:
         out = Path(folder, "counted")
         # One dump at each mark: the C library's `getppid`, which nothing else calls.
-        options = ["--tool=callgrind", "--instr-atstart=no", "--dump-before=getppid"]
+        options = [
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            "--dump-before=getppid",
+            "--separate-threads=yes",
+        ]
         done = subprocess.run(
             ["valgrind", *options, f"--callgrind-out-file={out}", sys.executable, "-m", program, "--here"],
             env={**os.environ, "PYTHONHASHSEED": "0", "MEW_PURE": PURE[variant]},
@@ -101,8 +107,8 @@ def count(variant: str, program: str = "bench.guard") -> Counts:
 
 
 def _total(out: Path, mark: int) -> float:
-    """Instructions an envelope, from the mark before this one to this one."""
-    found = re.search(r"^totals: (\d+)", out.with_name(f"{out.name}.{mark}").read_text(), re.MULTILINE)
+    """Instructions an envelope of the first thread, from the mark before this one to this one."""
+    found = re.search(r"^totals: (\d+)", out.with_name(f"{out.name}.{mark}-01").read_text(), re.MULTILINE)
     assert found is not None, f"no totals at mark {mark}"
     return int(found[1]) / ENVELOPES
 
