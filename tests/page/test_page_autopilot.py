@@ -62,7 +62,7 @@ async def ratify(place: Workplace, number: int = 0) -> None:
     await page.locator(".rung input").nth(number).check()
     await page.locator(".terms select").select_option("revoked")
     await page.get_by_role("button", name="Approve and don't ask again", exact=True).last.click()
-    await expect(page.locator(".notice", has_text="The rule is in force")).to_be_visible()
+    await expect(page.locator(".notice", has_text="The rule is active")).to_be_visible()
 
 
 async def test_a_newcomer_finds_dont_ask_again_and_the_rule_and_revokes_it(guided: Workplace) -> None:
@@ -103,7 +103,7 @@ async def test_the_ladder_has_three_to_five_rules_with_an_end_and_a_number_of_ca
     await ladder.last.locator("input").check()
     await page.locator("dialog button[type=submit]").click()
     await expect(page.locator(".undo-line")).to_contain_text("and adding a rule")
-    await expect(page.locator(".notice", has_text="The rule is in force")).to_be_visible()
+    await expect(page.locator(".notice", has_text="The rule is active")).to_be_visible()
     await page.keyboard.press("4")
     await expect(rule(guided)).to_contain_text("3 calls left")
 
@@ -140,7 +140,7 @@ async def test_an_objection_demotes_the_rule_that_decided(guided: Workplace) -> 
     await expect(rule(guided).locator(".chip")).to_have_text("demoted")
 
 
-async def test_a_suggestion_is_accepted_paused_and_put_into_force_again(guided: Workplace) -> None:
+async def test_a_suggestion_is_accepted_paused_and_activated_again(guided: Workplace) -> None:
     page = guided.page
     for number in range(11):
         path = f"docs/part{number}.md"
@@ -152,8 +152,8 @@ async def test_a_suggestion_is_accepted_paused_and_put_into_force_again(guided: 
     await page.keyboard.press("4")
     await expect(rule(guided)).to_contain_text("approved, 0 rejected")
     await rule(guided).get_by_role("button", name="Accept…").click()
-    await page.get_by_role("button", name="Put into force", exact=True).click()
-    await expect(rule(guided).locator(".chip")).to_have_text("in force")
+    await page.get_by_role("button", name="Activate", exact=True).click()
+    await expect(rule(guided).locator(".chip")).to_have_text("active")
     await rule(guided).locator("summary").click()
     await expect(rule(guided).get_by_role("img").first).to_have_attribute(
         "aria-label", re.compile(r"\d+ approved by people, 0 rejected, 0 decided by the autopilot")
@@ -161,9 +161,9 @@ async def test_a_suggestion_is_accepted_paused_and_put_into_force_again(guided: 
     await expect(rule(guided).locator(".rule-states")).to_contain_text("suggested")
     await rule(guided).get_by_role("button", name="Pause").click()
     await expect(rule(guided).locator(".chip")).to_have_text("paused")
-    await rule(guided).get_by_role("button", name="Put into force again…").click()
-    await page.get_by_role("button", name="Put into force", exact=True).click()
-    await expect(rule(guided).locator(".chip")).to_have_text("in force")
+    await rule(guided).get_by_role("button", name="Activate again…").click()
+    await page.get_by_role("button", name="Activate", exact=True).click()
+    await expect(rule(guided).locator(".chip")).to_have_text("active")
 
 
 async def test_the_dial_shows_what_the_autopilot_says_and_turns_it(guided: Workplace) -> None:

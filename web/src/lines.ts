@@ -66,12 +66,12 @@ export function aroundChanges(lines: Line[]): Line[] {
   let skipped = 0;
   lines.forEach((line, at) => {
     if (near[at] === 1) {
-      if (skipped > 0) found.push({ is: "gap", text: `${skipped} lines the same` });
+      if (skipped > 0) found.push({ is: "gap", text: `${skipped} unchanged lines` });
       skipped = 0;
       found.push(line);
     } else skipped += 1;
   });
-  if (skipped > 0) found.push({ is: "gap", text: `${skipped} lines the same` });
+  if (skipped > 0) found.push({ is: "gap", text: `${skipped} unchanged lines` });
   return found;
 }
 

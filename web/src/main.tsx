@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 
-import { Workplace } from "./components/app/workplace";
+import { App } from "./components/app/app";
 import { Entrance } from "./entrance";
 import { type SignedIn, forgetAll, onCode, remembered, signOut, takeCode } from "./signin";
 
@@ -30,7 +30,7 @@ function Page() {
     return <Entrance key={code.value} code={code.value} present={who} notice={notice.value} onSignedIn={enter} />;
   }
   const goodbye = (): void => void signOut(who).finally(() => leave(who, null));
-  return <Workplace key={who.token} who={who} onRefused={(problem) => leave(who, problem.message)} onSignOut={goodbye} />;
+  return <App key={who.token} who={who} onRefused={(problem) => leave(who, problem.message)} onSignOut={goodbye} />;
 }
 
 const root = document.getElementById("page");

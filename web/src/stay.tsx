@@ -1,4 +1,4 @@
-/** Keeping the token in this browser, for who came by a link: that of the tab is gone when the tab is closed. */
+/** EvictionPolicy the token in this browser, for who came by a link: that of the tab is gone when the tab is closed. */
 
 import { useSignal } from "@preact/signals";
 

@@ -4,7 +4,7 @@ import { Filtered, NO_FILTER, threadOf } from "../src/components/stream/filter";
 import { Heights } from "../src/components/stream/virtual_list";
 import { faults } from "../src/schema";
 import { differences } from "../src/space/differences";
-import { globFits, mayDo } from "../src/space/fitting";
+import { globFits, mayDo } from "../src/space/capability_match";
 import { inWords } from "../src/space/words";
 import { Told } from "./envelopes";
 

@@ -148,7 +148,7 @@ describe("differences of lines", () => {
     const long = Array.from({ length: 30_000 }, (_, at) => `line ${at}`).join("\n");
     const lines = aroundChanges(compareLines(`${long}\nharmless`, `${long}\nrm -rf /`));
     expect(lines.map(({ is, text }) => [is, text]).slice(-2)).toEqual([["removed", "harmless"], ["added", "rm -rf /"]]);
-    expect(lines[0]).toEqual({ is: "gap", text: "29997 lines the same" });
+    expect(lines[0]).toEqual({ is: "gap", text: "29997 unchanged lines" });
   });
 
   it("mark the words that differ in a line that replaces a similar one", () => {

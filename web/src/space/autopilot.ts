@@ -137,7 +137,7 @@ export class Autopilot {
     }
   }
 
-  /** The rules: those in force first, then those suggested, then the rest; the newest of each first. */
+  /** The rules: active ones first, then those suggested, then the rest; the newest of each first. */
   get rules(): AutopilotRule[] {
     const rank = ({ state }: AutopilotRule): number => (state === "active" ? 0 : state === "suggested" ? 1 : 2);
     return [...this.#rules.values()].sort((one, other) => rank(one) - rank(other) || other.at - one.at);

@@ -10,7 +10,7 @@ import { type Json, type JsonObject, exactDigits, isObject, own } from "../json"
 import { cut } from "../text";
 import { type Difference, differences, same } from "./differences";
 import { listIn, momentIn, objectIn, roughSize, textIn } from "./fields";
-import { surplus } from "./keeping";
+import { surplus } from "./eviction";
 
 export interface Rejection {
   id: string;

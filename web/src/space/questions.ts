@@ -3,7 +3,7 @@
 import type { Envelope } from "../envelope";
 import { type Json, type JsonObject, isObject } from "../json";
 import { numberIn, objectIn, roughSize, textIn } from "./fields";
-import { surplus } from "./keeping";
+import { surplus } from "./eviction";
 
 export type AnswerAction = "accept" | "decline" | "cancel";
 

@@ -16,7 +16,7 @@ import { type Row, Rows } from "./rows";
 import { Streams } from "./streams";
 import { Chats, Reasonings } from "./talk";
 import { Tools } from "./tools";
-import { mayDo } from "./fitting";
+import { mayDo } from "./capability_match";
 
 export type Event =
   /** One more envelope, at the moment it came (or, for history, at the moment it names). */

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import { useDesk } from "./desk";
+import { usePageState } from "./page_state";
 import { focusBack } from "./focus";
 
 interface Props {
@@ -15,7 +15,7 @@ interface Props {
 }
 
 export function DialogBox({ title, wide, mayLeave = () => true, children }: Props) {
-  const desk = useDesk();
+  const page = usePageState();
   const box = useRef<HTMLDialogElement>(null);
   const isHere = useRef(true);
   useLayoutEffect(() => {
@@ -26,12 +26,12 @@ export function DialogBox({ title, wide, mayLeave = () => true, children }: Prop
     return () => {
       isHere.current = false;
       element?.close();
-      focusBack(before, desk.pane.peek());
+      focusBack(before, page.pane.peek());
     };
   }, []);
   // Browsers tell of a closed dialog later, when another may be open in its place.
   const close = (): void => {
-    if (isHere.current) desk.dialog.value = null;
+    if (isHere.current) page.dialog.value = null;
   };
   const leave = (event: Event): void => {
     event.preventDefault();

@@ -1,6 +1,6 @@
 /** Where the keyboard goes when somebody asks for a part of the page. */
 
-import type { Pane } from "./desk";
+import type { Pane } from "./page_state";
 
 /** The first that is there. */
 const WAYS_IN: Record<Pane, string[]> = {

@@ -10,7 +10,7 @@ export function restUntil(began: number, tookMs: number): number {
   return began + Math.min(tookMs * REST, REST_MAX_MS);
 }
 
-export class Pace {
+export class FrameLimiter {
   #draw: () => void;
   #frame: number | undefined;
   #timer: number | undefined;

@@ -3,7 +3,7 @@
 import { StaySignedIn } from "../../stay";
 import type { State } from "../../wire";
 import { count, visible } from "../../text";
-import { type Pane, useDesk, useLive } from "./desk";
+import { type Pane, usePageState, useLive } from "./page_state";
 
 const PANES: [pane: Pane, words: string][] = [
   ["waiting", "Waiting"],
@@ -14,27 +14,27 @@ const PANES: [pane: Pane, words: string][] = [
 ];
 
 export function Header({ onSignOut }: { onSignOut(): void }) {
-  const desk = useDesk();
-  const { notifications, settings } = desk;
+  const page = usePageState();
+  const { notifications, settings } = page;
   const theme = settings.theme.value;
   return (
     <header class="top">
       <h1>
-        <span class="brand">mew</span> <span class="space-name">{visible(desk.who.space, 60)}</span>
+        <span class="brand">mew</span> <span class="space-name">{visible(page.who.space, 60)}</span>
       </h1>
-      <Standing />
+      <ConnectionStatus />
       <nav class="views" aria-label="views">
         {PANES.map(([pane, words]) => (
           <button
             key={pane}
             type="button"
             class={`view-${pane}`}
-            aria-current={desk.pane.value === pane ? "page" : undefined}
-            onClick={() => (desk.pane.value = pane)}
+            aria-current={page.pane.value === pane ? "page" : undefined}
+            onClick={() => (page.pane.value = pane)}
           >
             {words}
             {pane === "autopilot" && <Suggested />}
-            {pane === "waiting" && desk.waiting.value.length > 0 && <span class="count some">{count(desk.waiting.value.length)}</span>}
+            {pane === "waiting" && page.waiting.value.length > 0 && <span class="count some">{count(page.waiting.value.length)}</span>}
           </button>
         ))}
       </nav>
@@ -44,18 +44,18 @@ export function Header({ onSignOut }: { onSignOut(): void }) {
           class="quiet"
           aria-pressed={notifications.wanted.value}
           title="Show a notification when something is waiting and this page is in the background"
-          onClick={() => void notifications.toggle().then((why) => why !== null && desk.tell(why, "bad"))}
+          onClick={() => void notifications.toggle().then((why) => why !== null && page.tell(why, "bad"))}
         >
           {notifications.wanted.value ? "Notifications on" : "Notify me"}
         </button>
         <button type="button" class="quiet" title="Light, dark or system theme (d)" onClick={() => settings.nextTheme()}>
           {theme === "system" ? "Theme" : theme === "light" ? "Light" : "Dark"}
         </button>
-        <button type="button" class="quiet" title="Keyboard shortcuts (?)" aria-label="keyboard shortcuts" onClick={() => (desk.dialog.value = { is: "keys" })}>
+        <button type="button" class="quiet" title="Keyboard shortcuts (?)" aria-label="keyboard shortcuts" onClick={() => (page.dialog.value = { is: "keys" })}>
           ?
         </button>
-        <StaySignedIn who={desk.who} />
-        <button type="button" class="quiet" onClick={onSignOut} title={`You are signed in as ${visible(desk.who.participant, 60)}.`}>
+        <StaySignedIn who={page.who} />
+        <button type="button" class="quiet" onClick={onSignOut} title={`You are signed in as ${visible(page.who.participant, 60)}.`}>
           Sign out
         </button>
       </div>
@@ -80,10 +80,10 @@ const WORDS: Record<State["is"], string> = {
   closed: "closed",
 };
 
-function Standing() {
-  const desk = useDesk();
-  const state = desk.state.value;
-  const seconds = state.is === "waiting" ? Math.max(0, Math.ceil((state.againAt - desk.now.value) / 1000)) : 0;
+function ConnectionStatus() {
+  const page = usePageState();
+  const state = page.state.value;
+  const seconds = state.is === "waiting" ? Math.max(0, Math.ceil((state.againAt - page.now.value) / 1000)) : 0;
   return (
     <span class={`standing ${state.is}`} data-state={state.is} role="status" title={"why" in state ? state.why : undefined}>
       <i aria-hidden="true" />

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 
 import type { Envelope } from "../../envelope";
 import { copyText } from "../values/clipboard";
-import { useDesk } from "./desk";
+import { usePageState } from "./page_state";
 import { DialogBox } from "./dialog";
 import { KEYS, KEYS_WITHIN } from "./keys";
 import { LongText } from "../values/text_view";
@@ -45,15 +45,15 @@ export function RawDialog({ envelope }: { envelope: Envelope }) {
 }
 
 export function HistoryDialog() {
-  const desk = useDesk();
-  const moment = useSignal(localTime(new Date(desk.now.peek() - 3_600_000)));
+  const page = usePageState();
+  const moment = useSignal(localTime(new Date(page.now.peek() - 3_600_000)));
   const id = useSignal("");
   const done = (event: Event): void => {
     event.preventDefault();
     const [wanted, since] = [id.value.trim(), new Date(moment.value)];
     if (wanted === "" && Number.isNaN(since.getTime())) return;
-    desk.dialog.value = null;
-    void (wanted === "" ? desk.history.toMoment(since) : desk.history.toEnvelope(wanted));
+    page.dialog.value = null;
+    void (wanted === "" ? page.history.toMoment(since) : page.history.toEnvelope(wanted));
   };
   return (
     <DialogBox title="History">
@@ -82,7 +82,7 @@ export function HistoryDialog() {
           The history replaces the live stream. Scroll up or down to load more; “Back to live” (<kbd>b</kbd>) returns.
         </p>
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="approve">

@@ -2,7 +2,7 @@
 
 import type { Proposal } from "../../space/proposals";
 import { visible } from "../../text";
-import { type Desk, useLive } from "../app/desk";
+import { type PageState, useLive } from "../app/page_state";
 import { Who } from "../values/text_view";
 import { Sentence } from "./sentence";
 
@@ -24,32 +24,32 @@ export function AskedBecause({ proposal }: { proposal: Proposal }) {
 
 /** Opens the rule in the list of rules. */
 export function RuleLink({ id }: { id: string }) {
-  const desk = useLive();
-  if (desk.space.autopilot.rule(id) === undefined) return null;
+  const page = useLive();
+  if (page.space.autopilot.rule(id) === undefined) return null;
   return (
-    <button type="button" class="quiet rule-link" onClick={() => showRule(desk, id)}>
+    <button type="button" class="quiet rule-link" onClick={() => showRule(page, id)}>
       Show rule {visible(id, 20)}
     </button>
   );
 }
 
-export function showRule(desk: Desk, id: string): void {
-  desk.dialog.value = null;
-  desk.rule.value = id;
-  desk.pane.value = "autopilot";
+export function showRule(page: PageState, id: string): void {
+  page.dialog.value = null;
+  page.rule.value = id;
+  page.pane.value = "autopilot";
 }
 
-/** Whether there are rules to choose from for this proposal, and I may put one into force. */
-export function mayRatify(desk: Desk, proposal: Proposal): boolean {
-  const { space } = desk;
+/** Whether there are rules to choose from for this proposal, and I may activate one. */
+export function mayRatify(page: PageState, proposal: Proposal): boolean {
+  const { space } = page;
   const ladder = space.autopilot.decision(proposal)?.ladder ?? [];
-  return ladder.length > 0 && space.mayApprove(proposal) && desk.may({ kind: "autopilot/ratify", payload: { proposal: proposal.id } });
+  return ladder.length > 0 && space.mayApprove(proposal) && page.may({ kind: "autopilot/ratify", payload: { proposal: proposal.id } });
 }
 
 /** Marks a decision that no person made, with the way to object; nothing if a person made it. */
 export function Automatic({ proposal }: { proposal: Proposal }) {
-  const desk = useLive();
-  const found = desk.automatic(proposal);
+  const page = useLive();
+  const found = page.automatic(proposal);
   if (found === null) return null;
   const { rule, objectedBy, bound } = found;
   const order = { kind: "autopilot/object", correlation_id: [proposal.id], payload: { proposal: proposal.id } };
@@ -64,12 +64,12 @@ export function Automatic({ proposal }: { proposal: Proposal }) {
           <Who id={objectedBy} /> objected: this should have been asked.
         </span>
       ) : (
-        desk.may(order) && (
+        page.may(order) && (
           <button
             type="button"
             class="small"
             title="The rule that decided this stops deciding and has to earn its evidence again."
-            onClick={() => void desk.send(order).then((sent) => sent !== null && desk.tell("Objected. The rule no longer decides such calls alone."))}
+            onClick={() => void page.send(order).then((sent) => sent !== null && page.tell("Objected. The rule no longer decides such calls alone."))}
           >
             This should have been asked
           </button>

@@ -5,28 +5,28 @@ import { useSignal } from "@preact/signals";
 import type { Rung } from "../../space/autopilot";
 import { toolOf } from "../../space/proposals";
 import { counted, visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 import { Sentence } from "./sentence";
 import { BoundNote, DEFAULT_TERMS, TermsFields, type Terms, termsPayload } from "./terms";
 
 export function LadderDialog({ id }: { id: string }) {
-  const desk = useLive();
-  const proposal = desk.space.proposals.get(id);
-  const decision = proposal === undefined ? undefined : desk.space.autopilot.decision(proposal);
+  const page = useLive();
+  const proposal = page.space.proposals.get(id);
+  const decision = proposal === undefined ? undefined : page.space.autopilot.decision(proposal);
   const chosen = useSignal(0);
   const terms = useSignal<Terms>(DEFAULT_TERMS);
   const ladder = decision?.ladder ?? [];
   const rung = ladder[chosen.value];
   if (proposal === undefined || decision === undefined || rung === undefined) return null;
   const payload = termsPayload(terms.value, new Date());
-  const isOpen = desk.decisions.canDecide(id);
-  const isHere = desk.space.participants.get(decision.by)?.here === true;
+  const isOpen = page.decisions.canDecide(id);
+  const isHere = page.space.participants.get(decision.by)?.here === true;
   const done = (event: Event): void => {
     event.preventDefault();
     if (payload === null || !isOpen) return;
-    desk.dialog.value = null;
-    desk.decisions.approve([id], { proposal: id, scope: rung.scope, ...payload });
+    page.dialog.value = null;
+    page.decisions.approve([id], { proposal: id, scope: rung.scope, ...payload });
   };
   return (
     <DialogBox title={`Approve ${visible(toolOf(proposal) ?? proposal.method, 60)} and don't ask again`} wide>
@@ -66,7 +66,7 @@ export function LadderDialog({ id }: { id: string }) {
           </p>
         )}
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="approve" disabled={payload === null || !isOpen}>

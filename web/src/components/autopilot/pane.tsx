@@ -2,7 +2,7 @@
 
 import { type AutopilotSummary, MODES, type Mode, lastDays } from "../../space/autopilot";
 import { count, counted, lasting, visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { Who } from "../values/text_view";
 import { DaysPlot } from "./plot";
 import { RuleCard } from "./rule_card";
@@ -18,8 +18,8 @@ const MODE_WORDS: Record<Mode, string> = {
 };
 
 export function AutopilotPane() {
-  const desk = useLive();
-  const { autopilot } = desk.space;
+  const page = useLive();
+  const { autopilot } = page.space;
   const { rules, summary, id } = autopilot;
   return (
     <section class="autopilot-pane" aria-labelledby="autopilot-title">
@@ -27,7 +27,7 @@ export function AutopilotPane() {
         <h2 id="autopilot-title">Autopilot</h2>
         {id !== null && (
           <span class="dim">
-            <Who id={id} /> {desk.space.participants.get(id)?.here === true ? "is online" : "is offline: a person decides every proposal"}
+            <Who id={id} /> {page.space.participants.get(id)?.here === true ? "is online" : "is offline: a person decides every proposal"}
           </span>
         )}
       </header>
@@ -62,7 +62,7 @@ export function AutopilotPane() {
 function NoAutopilot() {
   return (
     <div class="nothing">
-      <p>No autopilot works in this space.</p>
+      <p>This space has no autopilot.</p>
       <p class="dim">
         An autopilot learns from your decisions which proposals need no person. To start one, add this to <code>space.yaml</code> and restart{" "}
         <code>mew up</code>:
@@ -73,8 +73,8 @@ function NoAutopilot() {
 }
 
 function Dial({ summary: { mode, configured } }: { summary: AutopilotSummary }) {
-  const desk = useLive();
-  const mayTurn = configured !== "off" && desk.may({ kind: "autopilot/mode", payload: { mode: "suggest" } });
+  const page = useLive();
+  const mayTurn = configured !== "off" && page.may({ kind: "autopilot/mode", payload: { mode: "suggest" } });
   return (
     <fieldset class="dial">
       <legend>Mode</legend>
@@ -89,7 +89,7 @@ function Dial({ summary: { mode, configured } }: { summary: AutopilotSummary }) 
               disabled={!mayTurn}
               onChange={(event) => {
                 event.currentTarget.checked = false; // it is what the autopilot says it is
-                void desk.send({ kind: "autopilot/mode", payload: { mode: one } });
+                void page.send({ kind: "autopilot/mode", payload: { mode: one } });
               }}
             />
             {one}
@@ -117,8 +117,8 @@ function Dial({ summary: { mode, configured } }: { summary: AutopilotSummary }) 
 }
 
 function Summary({ summary }: { summary: AutopilotSummary }) {
-  const desk = useLive();
-  const { proposals, alone, audited, disagreed, objected, demoted, minutesSaved } = lastDays(summary, DAYS, desk.now.value);
+  const page = useLive();
+  const { proposals, alone, audited, disagreed, objected, demoted, minutesSaved } = lastDays(summary, DAYS, page.now.value);
   const share = proposals === 0 ? 0 : Math.round((alone / proposals) * 100);
   const figures: [name: string, value: string, note: string][] = [
     ["decided alone", count(alone), `${share} % of ${counted(proposals, "proposal")}`],

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { AutopilotRule } from "../../space/autopilot";
 import { counted, visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 import { Ago, LongText, Who, wholeTime } from "../values/text_view";
 import { RulePlot } from "./plot";
@@ -13,7 +13,7 @@ import { Sentence } from "./sentence";
 import { BoundNote, DEFAULT_TERMS, TermsFields, type Terms, termsPayload } from "./terms";
 
 const STATES: Record<string, string> = {
-  active: "in force",
+  active: "active",
   suggested: "suggested",
   demoted: "demoted: it made a mistake and has to earn its evidence again",
   asleep: "paused",
@@ -22,16 +22,16 @@ const STATES: Record<string, string> = {
 };
 
 export function RuleCard({ rule }: { rule: AutopilotRule }) {
-  const desk = useLive();
+  const page = useLive();
   const card = useRef<HTMLElement>(null);
   const isOpen = useSignal(false);
-  const isMeant = desk.rule.value === rule.id;
+  const isMeant = page.rule.value === rule.id;
   useEffect(() => {
     if (!isMeant) return;
     isOpen.value = true;
     card.current?.scrollIntoView({ block: "nearest" });
     card.current?.querySelector<HTMLElement>("summary")?.focus();
-    desk.rule.value = null;
+    page.rule.value = null;
   }, [isMeant]);
   const inForce = rule.state === "active";
   return (
@@ -51,7 +51,7 @@ export function RuleCard({ rule }: { rule: AutopilotRule }) {
       <p class="rule-bound">{visible(rule.bound, 300)}.</p>
       {rule.refused !== null && (
         <p class="warning" role="note">
-          Not put into force: {visible(rule.refused, 200)}.
+          Not activated: {visible(rule.refused, 200)}.
         </p>
       )}
       <details open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
@@ -66,9 +66,9 @@ export function RuleCard({ rule }: { rule: AutopilotRule }) {
         {isOpen.value && <RuleDetails rule={rule} />}
       </details>
       <div class="rule-buttons">
-        {!inForce && desk.may({ kind: "autopilot/ratify", payload: { rule: rule.id } }) && (
-          <button type="button" class="approve small" onClick={() => (desk.dialog.value = { is: "accept", rule: rule.id })}>
-            {rule.state === "suggested" ? "Accept…" : "Put into force again…"}
+        {!inForce && page.may({ kind: "autopilot/ratify", payload: { rule: rule.id } }) && (
+          <button type="button" class="approve small" onClick={() => (page.dialog.value = { is: "accept", rule: rule.id })}>
+            {rule.state === "suggested" ? "Accept…" : "Activate again…"}
           </button>
         )}
         {inForce && <Order rule={rule} words="Pause" pause />}
@@ -79,12 +79,12 @@ export function RuleCard({ rule }: { rule: AutopilotRule }) {
 }
 
 function Order({ rule, words, pause }: { rule: AutopilotRule; words: string; pause?: boolean }) {
-  const desk = useLive();
+  const page = useLive();
   const order = { kind: "autopilot/revoke", payload: { rule: rule.id, ...(pause === true ? { pause } : {}) } };
-  if (!desk.may(order)) return null;
-  const title = pause === true ? "Ask again until someone puts the rule back into force" : "Ask again about such calls";
+  if (!page.may(order)) return null;
+  const title = pause === true ? "Ask again until someone reactivates the rule" : "Ask again about such calls";
   return (
-    <button type="button" class={pause === true ? "small" : "reject small"} title={title} onClick={() => void desk.order(order.kind, order.payload)}>
+    <button type="button" class={pause === true ? "small" : "reject small"} title={title} onClick={() => void page.order(order.kind, order.payload)}>
       {words}
     </button>
   );
@@ -153,18 +153,18 @@ function RuleDetails({ rule }: { rule: AutopilotRule }) {
   );
 }
 
-/** Putting a known rule into force. */
+/** Activate a known rule. */
 export function AcceptDialog({ id }: { id: string }) {
-  const desk = useLive();
-  const rule = desk.space.autopilot.rule(id);
+  const page = useLive();
+  const rule = page.space.autopilot.rule(id);
   const terms = useSignal<Terms>(DEFAULT_TERMS);
   if (rule === undefined) return null;
   const payload = termsPayload(terms.value, new Date());
   const done = (event: Event): void => {
     event.preventDefault();
     if (payload === null) return;
-    desk.dialog.value = null;
-    void desk.order("autopilot/ratify", { rule: id, ...payload });
+    page.dialog.value = null;
+    void page.order("autopilot/ratify", { rule: id, ...payload });
   };
   return (
     <DialogBox title="Let the autopilot approve such calls">
@@ -176,11 +176,11 @@ export function AcceptDialog({ id }: { id: string }) {
         <TermsFields terms={terms} />
         <BoundNote />
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="approve" data-first disabled={payload === null}>
-            Put into force
+            Activate
           </button>
         </div>
       </form>

@@ -1,4 +1,4 @@
-/** How long a rule is in force, and for how many calls. */
+/** How long a rule is active, and for how many calls. */
 
 import type { Signal } from "@preact/signals";
 

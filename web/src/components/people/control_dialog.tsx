@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 
 import type { JsonObject } from "../../json";
 import { visible } from "../../text";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 
 interface Control {
@@ -53,7 +53,7 @@ const TIMES: [words: string, seconds: number | null][] = [
 ];
 
 export function ControlDialog({ participant, kind }: { participant: string; kind: string }) {
-  const desk = useDesk();
+  const page = usePageState();
   const reason = useSignal("");
   const seconds = useSignal<number | null>(null);
   const direction = useSignal("oldest");
@@ -69,8 +69,8 @@ export function ControlDialog({ participant, kind }: { participant: string; kind
       payload.direction = direction.value;
       if (/^\d+$/.test(entries.value.trim())) payload.entries = Number(entries.value);
     }
-    desk.dialog.value = null;
-    void desk.send({ kind, to: [participant], payload });
+    page.dialog.value = null;
+    void page.send({ kind, to: [participant], payload });
   };
   return (
     <DialogBox title={`${control.title} ${kind === "participant/forget" ? "messages of " : kind === "participant/clear" || kind === "participant/compact" ? "the context of " : ""}${visible(participant, 60)}`}>
@@ -110,7 +110,7 @@ export function ControlDialog({ participant, kind }: { participant: string; kind
           </label>
         )}
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class={kind === "participant/shutdown" || kind === "participant/clear" ? "reject" : "approve"}>

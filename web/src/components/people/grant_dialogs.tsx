@@ -3,13 +3,13 @@
 import { useSignal } from "@preact/signals";
 
 import { type JsonObject, isObject, parseJson } from "../../json";
-import { mayDo } from "../../space/fitting";
+import { mayDo } from "../../space/capability_match";
 import { textIn } from "../../space/fields";
 import { toolOf } from "../../space/proposals";
 import type { Space } from "../../space/space";
 import { inWords, sayOne } from "../../space/words";
 import { counted, visible } from "../../text";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 
 const ENDS: [words: string, seconds: number | null][] = [
@@ -77,8 +77,8 @@ function read(text: string): JsonObject | null {
 }
 
 export function GrantDialog({ participant }: { participant: string }) {
-  const desk = useDesk();
-  const offered = suggestions(desk.space, participant);
+  const page = usePageState();
+  const offered = suggestions(page.space, participant);
   const chosen = useSignal<JsonObject | null>(offered[0]?.capability ?? null);
   const typed = useSignal("");
   const ttl = useSignal<number | null>(3_600);
@@ -87,11 +87,11 @@ export function GrantDialog({ participant }: { participant: string }) {
   const done = (event: Event): void => {
     event.preventDefault();
     if (capability === null) return;
-    desk.dialog.value = null;
+    page.dialog.value = null;
     const payload: JsonObject = { recipient: participant, capabilities: [capability] };
     if (ttl.value !== null) payload.ttl_seconds = ttl.value;
     if (reason.value.trim() !== "") payload.reason = reason.value.trim();
-    void desk.send({ kind: "capability/grant", to: [participant], payload });
+    void page.send({ kind: "capability/grant", to: [participant], payload });
   };
   return (
     <DialogBox title={`Grant a capability to ${visible(participant, 60)}`}>
@@ -157,7 +157,7 @@ export function GrantDialog({ participant }: { participant: string }) {
         </label>
         <GrantMeans participant={participant} capability={capability} seconds={ttl.value} />
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="approve" disabled={capability === null}>
@@ -170,7 +170,7 @@ export function GrantDialog({ participant }: { participant: string }) {
 }
 
 function GrantMeans({ participant, capability, seconds }: { participant: string; capability: JsonObject | null; seconds: number | null }) {
-  const { space } = useDesk();
+  const { space } = usePageState();
   if (capability === null) return <p class="warning">Choose a suggestion or enter a capability as kind:method:name or JSON.</p>;
   const said = sayOne(capability);
   const theirs = [...space.proposals.all.values()].filter(({ proposer }) => proposer === participant);
@@ -188,8 +188,8 @@ function GrantMeans({ participant, capability, seconds }: { participant: string;
 }
 
 export function RevokeDialog({ participant, grant }: { participant: string; grant: string | null }) {
-  const desk = useDesk();
-  const one = desk.space.participants.get(participant);
+  const page = usePageState();
+  const one = page.space.participants.get(participant);
   const held = one?.capabilities ?? [];
   /** Nothing is chosen for anybody: Enter must not take away what happens to come first. */
   const chosen = useSignal<JsonObject | null>(null);
@@ -198,11 +198,11 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
   const capability = chosen.value;
   const done = (event: Event): void => {
     event.preventDefault();
-    desk.dialog.value = null;
+    page.dialog.value = null;
     const payload: JsonObject = { recipient: participant, ...(reason.value.trim() === "" ? {} : { reason: reason.value.trim() }) };
     if (grant !== null) payload.grant_id = grant;
     else if (capability !== null) payload.capabilities = [capability];
-    void desk.send({ kind: "capability/revoke", to: [participant], payload });
+    void page.send({ kind: "capability/revoke", to: [participant], payload });
   };
   return (
     <DialogBox title={`Revoke a capability of ${visible(participant, 60)}`}>
@@ -239,7 +239,7 @@ export function RevokeDialog({ participant, grant }: { participant: string; gran
           , unless another grant allows it. Grants that it passed on from this one end as well.
         </p>
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="reject" disabled={grant === null && capability === null}>

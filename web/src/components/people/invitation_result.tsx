@@ -9,7 +9,7 @@ import { textIn } from "../../space/fields";
 import { lasting, visible } from "../../text";
 import { Problem, makeLink } from "../../wire";
 import { Copying } from "../values/clipboard";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 
 /** Whom one invites seldom looks within minutes. */
@@ -18,7 +18,7 @@ const LIFETIME_S = 86_400;
 type Link = { is: "making" } | { is: "made"; address: string; expiresAt: number } | { is: "none"; why: string };
 
 export function Invited({ ack }: { ack: JsonObject }) {
-  const desk = useDesk();
+  const page = usePageState();
   const token = textIn(ack.token) ?? "";
   const name = visible(textIn(ack.participant_id) ?? "They", 60);
   const link = useSignal<Link>({ is: "making" });
@@ -27,14 +27,14 @@ export function Invited({ ack }: { ack: JsonObject }) {
   const stay = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => stay.current?.focus(), [asking.value]);
   useEffect(() => {
-    void makeLink({ space: desk.who.space, token }, LIFETIME_S).then(
+    void makeLink({ space: page.who.space, token }, LIFETIME_S).then(
       ({ code, expires }) => (link.value = { is: "made", address: linkAddress(document.baseURI, code), expiresAt: Date.parse(expires) }),
       (error: unknown) => (link.value = { is: "none", why: error instanceof Problem ? error.message : "an unexpected error occurred in the page" }),
     );
-    return () => (desk.invited.value = null);
+    return () => (page.invited.value = null);
   }, []);
   const now = link.value;
-  const close = (): void => void (desk.dialog.value = null);
+  const close = (): void => void (page.dialog.value = null);
   const took = (): void => {
     copied.value = true;
     asking.value = false;

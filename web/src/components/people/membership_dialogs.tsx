@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { JsonObject } from "../../json";
 import { inWords } from "../../space/words";
 import { visible } from "../../text";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 import { fromShort } from "./grant_dialogs";
 import { Invited } from "./invitation_result";
@@ -19,23 +19,23 @@ const ROLES: [words: string, capabilities: string[]][] = [
 ];
 
 export function InviteDialog() {
-  const desk = useDesk();
+  const page = usePageState();
   const id = useSignal("");
   const role = useSignal(0);
   const email = useSignal("");
   const sent = useSignal<string | null>(null);
-  const answer = desk.invited.value;
+  const answer = page.invited.value;
   const ack = sent.value !== null && answer?.correlation_id?.includes(sent.value) === true ? answer.payload : null;
   const capabilities = (ROLES[role.value]?.[1] ?? []).map((short) => fromShort(short)).filter((one) => one !== null);
-  const known = desk.space.participants.get(id.value.trim()) !== undefined;
-  const mayRemove = desk.may({ kind: "space/kick", payload: { participant_id: id.value.trim() } });
+  const known = page.space.participants.get(id.value.trim()) !== undefined;
+  const mayRemove = page.may({ kind: "space/kick", payload: { participant_id: id.value.trim() } });
   const good = ID.test(id.value.trim()) && !known;
   const done = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (!good) return;
     const payload: JsonObject = { participant_id: id.value.trim(), initial_capabilities: capabilities };
     if (email.value.trim() !== "") payload.email = email.value.trim();
-    const echo = await desk.send({ kind: "space/invite", payload });
+    const echo = await page.send({ kind: "space/invite", payload });
     sent.value = echo?.id ?? null;
   };
   if (ack != null) return <Invited ack={ack} />;
@@ -78,7 +78,7 @@ export function InviteDialog() {
           the sign-in link, once.
         </p>
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="approve" disabled={!good}>
@@ -97,13 +97,13 @@ function taken(id: string, mayRemove: boolean): string {
 }
 
 export function KickDialog({ participant }: { participant: string }) {
-  const desk = useDesk();
+  const page = usePageState();
   const reason = useSignal("");
   const done = (event: Event): void => {
     event.preventDefault();
-    desk.dialog.value = null;
+    page.dialog.value = null;
     const said = reason.value.trim();
-    void desk.send({ kind: "space/kick", payload: { participant_id: participant, ...(said === "" ? {} : { reason: said }) } });
+    void page.send({ kind: "space/kick", payload: { participant_id: participant, ...(said === "" ? {} : { reason: said }) } });
   };
   return (
     <DialogBox title={`Remove ${visible(participant, 60)}`}>
@@ -117,7 +117,7 @@ export function KickDialog({ participant }: { participant: string }) {
           <input data-first value={reason.value} onInput={(event) => (reason.value = event.currentTarget.value)} />
         </label>
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="reject">

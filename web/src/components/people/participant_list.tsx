@@ -5,14 +5,14 @@ import { useSignal } from "@preact/signals";
 import type { Participant } from "../../space/participants";
 import { inWords } from "../../space/words";
 import { count, counted, lasting, visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { Ago, Who } from "../values/text_view";
 
 const SHOWN_MAX = 200;
 
 export function People() {
-  const desk = useLive();
-  const { participants } = desk.space;
+  const page = useLive();
+  const { participants } = page.space;
   const listed = participants.listed;
   const here = listed.filter((one) => one.here).length;
   return (
@@ -21,8 +21,8 @@ export function People() {
         <h2 id="people-title">
           Participants <span class="count">{count(here)} online</span>
         </h2>
-        {desk.may({ kind: "space/invite", payload: {} }) && (
-          <button type="button" class="small" onClick={() => (desk.dialog.value = { is: "invite" })}>
+        {page.may({ kind: "space/invite", payload: {} }) && (
+          <button type="button" class="small" onClick={() => (page.dialog.value = { is: "invite" })}>
             Invite…
           </button>
         )}
@@ -38,10 +38,10 @@ export function People() {
 }
 
 function Person({ one }: { one: Participant }) {
-  const desk = useLive();
+  const page = useLive();
   const isOpen = useSignal(false);
-  const now = desk.now.value;
-  const paused = desk.space.participants.isPaused(one, now);
+  const now = page.now.value;
+  const paused = page.space.participants.isPaused(one, now);
   const may = inWords(one.capabilities);
   return (
     <li class={one.here ? "person here" : "person"}>
@@ -112,11 +112,11 @@ function Tokens({ one }: { one: Participant }) {
 }
 
 function Grants({ one }: { one: Participant }) {
-  const desk = useLive();
-  const now = desk.now.value;
+  const page = useLive();
+  const now = page.now.value;
   const grants = one.grants.filter((grant) => grant.expiresAt === null || grant.expiresAt > now);
   if (grants.length === 0) return null;
-  const may = desk.may({ kind: "capability/revoke", payload: { recipient: one.id } });
+  const may = page.may({ kind: "capability/revoke", payload: { recipient: one.id } });
   return (
     <>
       <h3>Grants</h3>
@@ -132,7 +132,7 @@ function Grants({ one }: { one: Participant }) {
               <button
                 type="button"
                 class="small"
-                onClick={() => (desk.dialog.value = { is: "revoke", participant: one.id, grant: grant.id })}
+                onClick={() => (page.dialog.value = { is: "revoke", participant: one.id, grant: grant.id })}
               >
                 Revoke grant…
               </button>
@@ -166,17 +166,17 @@ const CONTROLS: [kind: string, words: string][] = [
 ];
 
 function Controls({ one, paused }: { one: Participant; paused: boolean }) {
-  const desk = useLive();
-  if (one.id === desk.space.me) return null;
+  const page = useLive();
+  if (one.id === page.space.me) return null;
   const to = [one.id];
-  const controls = CONTROLS.filter(([kind]) => desk.may({ kind, to, payload: {} }));
+  const controls = CONTROLS.filter(([kind]) => page.may({ kind, to, payload: {} }));
   return (
     <div class="controls">
-      {paused && desk.may({ kind: "participant/resume", to, payload: {} }) && (
+      {paused && page.may({ kind: "participant/resume", to, payload: {} }) && (
         <button
           type="button"
           class="small"
-          onClick={() => void desk.send({ kind: "participant/resume", to, ...(one.pause === null ? {} : { correlation_id: [one.pause.id] }), payload: {} })}
+          onClick={() => void page.send({ kind: "participant/resume", to, ...(one.pause === null ? {} : { correlation_id: [one.pause.id] }), payload: {} })}
         >
           Resume
         </button>
@@ -188,25 +188,25 @@ function Controls({ one, paused }: { one: Participant; paused: boolean }) {
           class="small"
           disabled={!one.here && kind !== "participant/pause"}
           onClick={() => {
-            if (kind === "participant/request-status") void desk.send({ kind, to, payload: {} });
-            else desk.dialog.value = { is: "control", participant: one.id, kind };
+            if (kind === "participant/request-status") void page.send({ kind, to, payload: {} });
+            else page.dialog.value = { is: "control", participant: one.id, kind };
           }}
         >
           {words}
         </button>
       ))}
-      {desk.may({ kind: "capability/grant", payload: { recipient: one.id } }) && (
-        <button type="button" class="small" onClick={() => (desk.dialog.value = { is: "grant", participant: one.id })}>
+      {page.may({ kind: "capability/grant", payload: { recipient: one.id } }) && (
+        <button type="button" class="small" onClick={() => (page.dialog.value = { is: "grant", participant: one.id })}>
           Grant…
         </button>
       )}
-      {desk.may({ kind: "capability/revoke", payload: { recipient: one.id } }) && (
-        <button type="button" class="small" onClick={() => (desk.dialog.value = { is: "revoke", participant: one.id, grant: null })}>
+      {page.may({ kind: "capability/revoke", payload: { recipient: one.id } }) && (
+        <button type="button" class="small" onClick={() => (page.dialog.value = { is: "revoke", participant: one.id, grant: null })}>
           Revoke…
         </button>
       )}
-      {desk.may({ kind: "space/kick", payload: { participant_id: one.id } }) && (
-        <button type="button" class="small reject" onClick={() => (desk.dialog.value = { is: "kick", participant: one.id })}>
+      {page.may({ kind: "space/kick", payload: { participant_id: one.id } }) && (
+        <button type="button" class="small reject" onClick={() => (page.dialog.value = { is: "kick", participant: one.id })}>
           Remove…
         </button>
       )}

@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { type Answer, type Fulfilment, type NamingRequest, type Proposal, toolOf } from "../../space/proposals";
 import { lasting, visible } from "../../text";
 import { AskedBecause, Automatic } from "../autopilot/decision";
-import { useDesk, useLive } from "../app/desk";
+import { usePageState, useLive } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 import { ProposalId } from "./proposal_id";
 import { StatusChip, useStatus } from "./status";
@@ -15,8 +15,8 @@ import { LongText, Whom, Who, clock } from "../values/text_view";
 import { Changes, Params } from "../values/arguments_view";
 
 export function ChainDialog({ id }: { id: string }) {
-  const desk = useLive();
-  const proposal = desk.past.value?.proposals.get(id) ?? desk.space.proposals.get(id);
+  const page = useLive();
+  const proposal = page.past.value?.proposals.get(id) ?? page.space.proposals.get(id);
   if (proposal === undefined) {
     return (
       <DialogBox title="Chain">
@@ -88,7 +88,7 @@ function Chain({ proposal }: { proposal: Proposal }) {
 }
 
 function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: Fulfilment }) {
-  const desk = useLive();
+  const page = useLive();
   return (
     <>
       <Step
@@ -103,7 +103,7 @@ function Fulfilled({ proposal, fulfilment }: { proposal: Proposal; fulfilment: F
           {fulfilment.via !== null && <span class="dim"> via {visible(fulfilment.via, 64)}</span>}
           {fulfilment.late && ", after the proposal was closed"}
         </p>
-        {desk.automatic(proposal)?.fulfilment.id === fulfilment.id && (
+        {page.automatic(proposal)?.fulfilment.id === fulfilment.id && (
           <p>
             <Automatic proposal={proposal} />
           </p>
@@ -154,12 +154,12 @@ interface StepProps {
 }
 
 function Step({ tone, at, after, title, id, children }: StepProps) {
-  const desk = useDesk();
+  const page = usePageState();
   const show = (): void => {
-    desk.dialog.value = null;
-    desk.pane.value = "stream";
-    desk.goTo.value = id;
-    desk.row.value = id;
+    page.dialog.value = null;
+    page.pane.value = "stream";
+    page.goTo.value = id;
+    page.row.value = id;
   };
   return (
     <li class={`step ${tone}`}>

@@ -3,7 +3,7 @@
 import { type Likeness, type Precedent, precedents } from "../../space/precedents";
 import { type Proposal, decidingIn, toolOf } from "../../space/proposals";
 import { visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { StatusChip } from "./status";
 import { argumentsLine } from "../values/summaries";
 import { Ago, Who } from "../values/text_view";

@@ -9,7 +9,7 @@ import { faults } from "../../schema";
 import { differences } from "../../space/differences";
 import { argumentsOf, besideCall, toolOf } from "../../space/proposals";
 import { visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 import { Disclosure, DisclosureProvider, useAppearance } from "../review/disclosure";
 import { Fields } from "../values/form_fields";
@@ -20,21 +20,21 @@ const WHOLE = "arguments";
 const AS_JSON: JsonObject = { properties: { [WHOLE]: { type: "object" } } };
 
 export function EditDialog({ id, to }: { id: string; to: string[] }) {
-  const desk = useLive();
-  const proposal = desk.space.proposals.get(id);
+  const page = useLive();
+  const proposal = page.space.proposals.get(id);
   const tool = proposal === undefined ? null : toolOf(proposal);
-  const known = tool === null ? undefined : desk.space.tools.get(to[0] ?? "", tool);
+  const known = tool === null ? undefined : page.space.tools.get(to[0] ?? "", tool);
   const given = proposal === undefined ? undefined : argumentsOf(proposal);
   const asJson = given !== undefined && !isObject(given);
   const schema = known?.schema ?? {};
   const was: JsonObject = given === undefined ? {} : isObject(given) ? given : { [WHOLE]: given };
   const proposed = (): Entries => (asJson ? { [WHOLE]: jsonEntry(given) } : entriesFor(schema, was));
-  const entries = useSignal<Entries>({ ...proposed(), ...desk.edits.get(id) });
+  const entries = useSignal<Entries>({ ...proposed(), ...page.edits.get(id) });
   const isLeftOver = useRef(false);
   const disclosure = useMemo(() => new Disclosure(proposal?.params ?? {}), [proposal]);
   useAppearance(disclosure);
   useEffect(() => () => {
-    if (isLeftOver.current) desk.tell("Nothing was approved. Your changes are kept: choose Edit to continue.");
+    if (isLeftOver.current) page.tell("Nothing was approved. Your changes are kept: choose Edit to continue.");
   }, []);
   if (proposal === undefined || tool === null) return null;
 
@@ -45,24 +45,24 @@ export function EditDialog({ id, to }: { id: string; to: string[] }) {
   const unread = Object.values(entries.value).some((entry) => entry.fault !== null);
   const wrong = known?.schema == null ? [] : faults(schema, now);
   const changes = differences(asJson ? given : was, now);
-  const open = desk.decisions.canDecide(id);
+  const open = page.decisions.canDecide(id);
   const mayApprove = open && !unread && wrong.length === 0 && disclosure.isWhole;
   isLeftOver.current = open && (changes.length > 0 || unread);
   const done = (event: Event): void => {
     event.preventDefault();
     if (!mayApprove) return;
     isLeftOver.current = false;
-    desk.dialog.value = null;
+    page.dialog.value = null;
     const params = { name: tool, ...(now === undefined ? {} : { arguments: now }), ...beside };
-    desk.decisions.decide([id], { is: "approve", ...(changes.length > 0 ? { params } : {}), to });
+    page.decisions.decide([id], { is: "approve", ...(changes.length > 0 ? { params } : {}), to });
   };
   const write = (name: string, entry: Entry): void => {
     entries.value = { ...entries.value, [name]: entry };
-    desk.edits.keep(id, entries.value);
+    page.edits.keep(id, entries.value);
   };
   const asProposed = (): void => {
     entries.value = proposed();
-    desk.edits.drop(id);
+    page.edits.drop(id);
   };
   return (
     <DialogBox title={`Edit and approve ${visible(tool, 80)}`} wide>
@@ -107,7 +107,7 @@ export function EditDialog({ id, to }: { id: string; to: string[] }) {
           <button type="submit" class="approve" disabled={!mayApprove}>
             {changes.length === 0 ? "Approve as proposed" : "Approve with these changes"} <kbd>Ctrl+Enter</kbd>
           </button>
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           {(changes.length > 0 || unread) && (

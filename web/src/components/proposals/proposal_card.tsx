@@ -9,7 +9,7 @@ import { counted, lasting, visible } from "../../text";
 import { AboutTool, ToolChanged } from "./tool_description";
 import { AskedBecause, Automatic, mayRatify } from "../autopilot/decision";
 import { Before } from "./earlier_decisions";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { type Disclosure, DisclosureProvider, useAppearance } from "../review/disclosure";
 import { focusPane } from "../app/focus";
 import { JsonTree } from "../values/json_view";
@@ -189,8 +189,8 @@ function Unrelated({ proposal: { unrelated } }: { proposal: Proposal }) {
 }
 
 function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Disclosure }) {
-  const desk = useLive();
-  const { decisions, space } = desk;
+  const page = useLive();
+  const { decisions, space } = page;
   if (!decisions.canDecide(proposal.id)) return <Decided proposal={proposal} />;
   const needsTarget = proposal.to.length === 0;
   const to = decisions.targets(proposal);
@@ -223,12 +223,12 @@ function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Di
         >
           Approve <kbd>a</kbd>
         </button>
-        {mayRatify(desk, proposal) && (
+        {mayRatify(page, proposal) && (
           <button
             type="button"
             disabled={isFolded || to.length === 0}
             title="Choose which such calls the autopilot approves from now on"
-            onClick={() => (desk.dialog.value = { is: "ladder", proposal: proposal.id })}
+            onClick={() => (page.dialog.value = { is: "ladder", proposal: proposal.id })}
           >
             Approve and don't ask again… <kbd>A</kbd>
           </button>
@@ -236,7 +236,7 @@ function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Di
         <button
           type="button"
           disabled={!mayApprove || toolOf(proposal) === null || to.length === 0}
-          onClick={() => (desk.dialog.value = { is: "edit", proposal: proposal.id, to })}
+          onClick={() => (page.dialog.value = { is: "edit", proposal: proposal.id, to })}
         >
           Edit… <kbd>e</kbd>
         </button>
@@ -244,11 +244,11 @@ function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Di
           type="button"
           class="reject"
           disabled={!space.mayReject(proposal)}
-          onClick={() => (desk.dialog.value = { is: "reject", proposals: [proposal.id] })}
+          onClick={() => (page.dialog.value = { is: "reject", proposals: [proposal.id] })}
         >
           Reject… <kbd>r</kbd>
         </button>
-        <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>
+        <button type="button" class="quiet" onClick={() => (page.dialog.value = { is: "chain", proposal: proposal.id })}>
           Chain <kbd>g</kbd>
         </button>
       </div>
@@ -257,16 +257,16 @@ function Deciding({ proposal, disclosure }: { proposal: Proposal; disclosure: Di
 }
 
 function Decided({ proposal }: { proposal: Proposal }) {
-  const desk = useLive();
+  const page = useLive();
   const deciding = decidingIn(proposal);
   const status = useStatus(proposal);
-  const pending = desk.decisions.underWay.value.has(proposal.id);
+  const pending = page.decisions.underWay.value.has(proposal.id);
   return (
     <div class="decided">
-      <p role="status">{pending ? "Your decision is about to be sent." : `${capital(storyOf(proposal, status, desk.space.me))}.`}</p>
+      <p role="status">{pending ? "Your decision is about to be sent." : `${capital(storyOf(proposal, status, page.space.me))}.`}</p>
       {deciding?.edited === true && <Changes changes={deciding.changes} />}
       <Automatic proposal={proposal} />
-      <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: proposal.id })}>
+      <button type="button" class="quiet" onClick={() => (page.dialog.value = { is: "chain", proposal: proposal.id })}>
         Chain <kbd>g</kbd>
       </button>
     </div>

@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { textIn } from "../../space/fields";
 import type { Proposal, Rejection } from "../../space/proposals";
 import { visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { reasonOf } from "../values/summaries";
 import { Ago, LongText, Who, Words } from "../values/text_view";
 

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 
 import { counted } from "../../text";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { DialogBox } from "../app/dialog";
 
 const REASONS: [code: string, words: string][] = [
@@ -23,13 +23,13 @@ const REASONS: [code: string, words: string][] = [
 const MESSAGE_CHARS_MAX = 4_096;
 
 export function RejectDialog({ proposals }: { proposals: string[] }) {
-  const desk = useDesk();
+  const page = usePageState();
   const reason = useSignal("disagree");
   const message = useSignal("");
   const done = (event: Event): void => {
     event.preventDefault();
-    desk.dialog.value = null;
-    desk.decisions.decide(proposals, { is: "reject", reason: reason.value, message: message.value.trim() });
+    page.dialog.value = null;
+    page.decisions.decide(proposals, { is: "reject", reason: reason.value, message: message.value.trim() });
   };
   const title = proposals.length === 1 ? "Reject this proposal" : `Reject ${proposals.length} proposals`;
   return (
@@ -70,7 +70,7 @@ export function RejectDialog({ proposals }: { proposals: string[] }) {
         </label>
         <p class="dim">Others can still approve {proposals.length === 1 ? "it" : "them"} unless the proposer gives up.</p>
         <div class="actions">
-          <button type="button" onClick={() => (desk.dialog.value = null)}>
+          <button type="button" onClick={() => (page.dialog.value = null)}>
             Cancel
           </button>
           <button type="submit" class="reject">
@@ -87,10 +87,10 @@ const CLEARED = "The proposer is no longer connected. Propose it again if it is 
 
 /** Rejecting, all at once, proposals whose proposer has left. */
 export function ClearDialog({ proposals }: { proposals: string[] }) {
-  const desk = useDesk();
+  const page = usePageState();
   const done = (): void => {
-    desk.dialog.value = null;
-    const { decisions, space } = desk;
+    page.dialog.value = null;
+    const { decisions, space } = page;
     const left = proposals.map((id) => space.proposals.get(id)).filter((found) => found !== undefined && space.hasLeft(found));
     decisions.decide(left.map((proposal) => proposal?.id ?? ""), { is: "reject", reason: PROPOSER_LEFT, message: CLEARED });
   };
@@ -102,7 +102,7 @@ export function ClearDialog({ proposals }: { proposals: string[] }) {
         {proposals.length === 1 ? "rejection" : "rejections"}, and others can still approve {proposals.length === 1 ? "it" : "them"}.
       </p>
       <div class="actions">
-        <button type="button" data-first onClick={() => (desk.dialog.value = null)}>
+        <button type="button" data-first onClick={() => (page.dialog.value = null)}>
           Cancel
         </button>
         <button type="button" class="reject" onClick={done}>

@@ -2,7 +2,7 @@
 
 import { type Proposal, type ProposalStatus, decidingIn, statusOf } from "../../space/proposals";
 import { counted, named } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { reasonOf } from "../values/summaries";
 
 const LABELS: Record<ProposalStatus, string> = {
@@ -15,8 +15,8 @@ const LABELS: Record<ProposalStatus, string> = {
 };
 
 export function StatusChip({ proposal }: { proposal: Proposal }) {
-  const desk = useLive();
-  const { space } = desk;
+  const page = useLive();
+  const { space } = page;
   const status = useStatus(proposal);
   const count = proposal.rejections.length;
   const isUndone = ["open", "withdrawn", "expired"].includes(status);
@@ -24,7 +24,7 @@ export function StatusChip({ proposal }: { proposal: Proposal }) {
     <span class={isUndone && count > 0 ? `chip ${status} rejected` : `chip ${status}`} title={storyOf(proposal, status, space.me)}>
       {LABELS[status]}
       {decidingIn(proposal)?.edited === true && ", edited"}
-      {desk.automatic(proposal) !== null && ", autopilot"}
+      {page.automatic(proposal) !== null && ", autopilot"}
       {isUndone && count > 0 && `, ${counted(count, "rejection")}`}
     </span>
   );
@@ -32,8 +32,8 @@ export function StatusChip({ proposal }: { proposal: Proposal }) {
 
 /** The status now; looks at the clock only if time can change it. */
 export function useStatus(proposal: Proposal): ProposalStatus {
-  const desk = useLive();
-  return statusOf(proposal, proposal.expiresAt === null ? 0 : desk.now.value);
+  const page = useLive();
+  return statusOf(proposal, proposal.expiresAt === null ? 0 : page.now.value);
 }
 
 /** Who decided, and how, as a sentence without its capital and full stop. */

@@ -6,7 +6,7 @@ import { digest } from "../../space/digest";
 import type { Proposal } from "../../space/proposals";
 import type { Tool } from "../../space/tools";
 import { visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { LongText } from "../values/text_view";
 import { Changes } from "../values/arguments_view";
 

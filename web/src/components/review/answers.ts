@@ -6,7 +6,7 @@ import { type Entries, type Entry, defaultsIn, entriesFor, formatFaults, valuesI
 import type { JsonObject } from "../../json";
 import { type Fault, faults } from "../../schema";
 import type { AnswerAction, Question } from "../../space/questions";
-import type { Desk } from "../app/desk";
+import type { PageState } from "../app/page_state";
 import { Drafts } from "./drafts";
 import { onceDrawn } from "../app/focus";
 
@@ -17,11 +17,11 @@ interface Draft {
 }
 
 export class Answers {
-  #desk: Desk;
+  #page: PageState;
   #drafts = new Drafts<Draft>();
 
-  constructor(desk: Desk) {
-    this.#desk = desk;
+  constructor(page: PageState) {
+    this.#page = page;
   }
 
   of(question: Question): Draft {
@@ -53,7 +53,7 @@ export class Answers {
     const draft = this.of(question);
     if (question.mode === "form" && this.faults(question).length > 0) {
       draft.tried.value = true;
-      this.#desk.pane.value = "waiting";
+      this.#page.pane.value = "waiting";
       onceDrawn(() => focusField("[aria-invalid=true]"));
       return;
     }
@@ -71,7 +71,7 @@ export class Answers {
   }
 
   #decide(question: Question, action: AnswerAction, content: JsonObject | null, then: "advance" | "rest" = "advance"): void {
-    this.#desk.decisions.decide([question.id], { is: "answer", action, content }, then);
+    this.#page.decisions.decide([question.id], { is: "answer", action, content }, then);
   }
 }
 

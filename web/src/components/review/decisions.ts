@@ -9,7 +9,7 @@ import { type JsonObject, own } from "../../json";
 import { type Proposal, isOpen, statusOf } from "../../space/proposals";
 import type { AnswerAction, Question } from "../../space/questions";
 import type { Envelope, When } from "../../wire";
-import type { Desk } from "../app/desk";
+import type { PageState } from "../app/page_state";
 import { Disclosure } from "./disclosure";
 import { cardLine } from "../values/summaries";
 
@@ -40,7 +40,7 @@ const HELD_MAX_MS = 30_000;
 const GUARD_MS = 400;
 /** Why a decision is not sent after all. */
 const CLOSED: Record<string, string> = {
-  gone: "The proposal is no longer kept here",
+  gone: "This page no longer has the proposal",
   withdrawn: "The proposer withdrew it in the meantime",
   expired: "It expired in the meantime",
 };
@@ -59,7 +59,7 @@ export class Decisions {
   readonly guarded = signal(false);
   readonly underWay = computed(() => new Set(this.pending.value.flatMap((one) => one.ids)));
 
-  #desk: Desk;
+  #page: PageState;
   #key = 0;
   #rpc = Math.floor(Math.random() * 1e9);
   #timers = new Map<number, number>();
@@ -71,12 +71,12 @@ export class Decisions {
   #disclosures = new WeakMap<Proposal, Disclosure>();
   #deaf: () => void;
 
-  constructor(desk: Desk) {
-    this.#desk = desk;
+  constructor(page: PageState) {
+    this.#page = page;
     window.addEventListener("beforeunload", this.#leaving);
     this.#deaf = effect(() => {
-      desk.state.value;
-      desk.pulse.value;
+      page.state.value;
+      page.pulse.value;
       queueMicrotask(() => this.#reconsider());
     });
   }
@@ -97,7 +97,7 @@ export class Decisions {
   /** The question that a keystroke is about, if it is about one. */
   get question(): Question | undefined {
     const [id] = this.aimed;
-    return id === undefined ? undefined : this.#desk.space.questions.get(id);
+    return id === undefined ? undefined : this.#page.space.questions.get(id);
   }
 
   /** `then`: whether the next one is chosen, or somebody was writing and asks for that when they are ready. */
@@ -119,7 +119,7 @@ export class Decisions {
 
   /** Approve, as they are, those that were wholly shown and of which it is known who is to do them. */
   approve(ids: string[], rule?: JsonObject): void {
-    const { space } = this.#desk;
+    const { space } = this.#page;
     const known = ids.map((id) => space.proposals.get(id)).filter((proposal) => proposal !== undefined);
     const able = known.filter((proposal) => this.targets(proposal).length > 0 && space.mayApprove(proposal));
     const unshown = able.filter((proposal) => !this.isShown(proposal));
@@ -127,16 +127,16 @@ export class Decisions {
     this.decide(ready.map(({ id }) => id), { is: "approve", ...(rule === undefined ? {} : { rule }) });
     if (able.length < ids.length) {
       const left = ids.length === 1 ? "" : ` Not approved: ${ids.length - able.length} of ${ids.length}.`;
-      this.#desk.tell(`Choose a participant to send it to first, or reject it: you may not approve it as it is.${left}`);
+      this.#page.tell(`Choose a participant to send it to first, or reject it: you may not approve it as it is.${left}`);
     }
     const [first] = unshown;
     if (first === undefined) return;
     if (ids.length === 1) {
-      this.#desk.tell("Not approved: part of it is not shown. Choose “Show everything” first.");
+      this.#page.tell("Not approved: part of it is not shown. Choose “Show everything” first.");
       return;
     }
     this.offer(first.id);
-    this.#desk.tell(`Not approved: ${unshown.length} of ${ids.length}. Part of them was not shown: review each one first.`);
+    this.#page.tell(`Not approved: ${unshown.length} of ${ids.length}. Some of their content is not shown: review each one first.`);
   }
 
   /** Whether all that an approval would send was to be seen: in the open card, or in the one line of a closed one. */
@@ -169,7 +169,7 @@ export class Decisions {
 
   toggleMark(id: string): void {
     const marked = new Set(this.marked.value);
-    if (!marked.delete(id) && this.canDecide(id) && this.#desk.space.proposals.get(id) !== undefined) marked.add(id);
+    if (!marked.delete(id) && this.canDecide(id) && this.#page.space.proposals.get(id) !== undefined) marked.add(id);
     this.marked.value = marked;
   }
 
@@ -185,7 +185,7 @@ export class Decisions {
   targets(proposal: Proposal): string[] {
     const chosen = this.chosen.value.get(proposal.id);
     if (proposal.to.length === 0 && chosen !== undefined) return [chosen];
-    const targets = this.#desk.space.targetsOf(proposal);
+    const targets = this.#page.space.targetsOf(proposal);
     return proposal.to.length > 0 || targets.length === 1 ? targets : [];
   }
 
@@ -241,17 +241,17 @@ export class Decisions {
   }
 
   #isUndecided(id: string): boolean {
-    const { space } = this.#desk;
+    const { space } = this.#page;
     const [proposal, question] = [space.proposals.get(id), space.questions.get(id)];
-    return proposal !== undefined ? space.waitsForMe(proposal, this.#desk.now.value) : question !== undefined && space.waitsForAnswer(question);
+    return proposal !== undefined ? space.waitsForMe(proposal, this.#page.now.value) : question !== undefined && space.waitsForAnswer(question);
   }
 
   get #isLive(): boolean {
-    return this.#desk.state.peek().is === "live";
+    return this.#page.state.peek().is === "live";
   }
 
   #isHere(who: string): boolean {
-    return this.#desk.space.participants.get(who)?.here === true;
+    return this.#page.space.participants.get(who)?.here === true;
   }
 
   #absent({ awaited }: Pending): string[] {
@@ -285,7 +285,7 @@ export class Decisions {
   #giveUp(pending: Pending): void {
     const lacking = this.lacking(pending);
     const what = Array.isArray(lacking) ? `${lacking.join(", ")} did not reconnect` : "there was no connection";
-    this.#desk.tell(`Nothing was sent: ${what} within 30 seconds. It is still waiting for you.`, "bad");
+    this.#page.tell(`Nothing was sent: ${what} within 30 seconds. It is still waiting for you.`, "bad");
     for (const id of pending.ids) this.#mine.delete(id);
     this.#drop(pending.key);
   }
@@ -300,12 +300,12 @@ export class Decisions {
   /** What was sent, or null. */
   async #sendOne(id: string, pending: Pending): Promise<Envelope | null> {
     const { decision, targets } = pending;
-    if (decision.is === "answer") return this.#answer(this.#desk.space.questions.get(id), decision);
-    const proposal = this.#desk.space.proposals.get(id);
+    if (decision.is === "answer") return this.#answer(this.#page.space.questions.get(id), decision);
+    const proposal = this.#page.space.proposals.get(id);
     const status = proposal === undefined ? "gone" : statusOf(proposal, Date.now());
     if (proposal === undefined || status !== "open") {
       const what = own(CLOSED, status) ?? "Someone else decided it in the meantime";
-      this.#desk.tell(`${what}; nothing was sent.`);
+      this.#page.tell(`${what}; nothing was sent.`);
       return null;
     }
     const when = (): When => (!this.#isStillOpen(id) ? "never" : this.#absent(pending).length === 0 ? "now" : "later");
@@ -316,7 +316,7 @@ export class Decisions {
   /** Decision 001: fulfilling is making the request, word for word, in one's own name. */
   async #approve(proposal: Proposal, decision: Decision & { is: "approve" }, to: string[], when: () => When): Promise<Envelope | null> {
     if (to.length === 0) {
-      this.#desk.tell("Nothing was sent: the proposal names no participant, and you did not choose one.", "bad");
+      this.#page.tell("Nothing was sent: the proposal names no participant, and you did not choose one.", "bad");
       return null;
     }
     const params = decision.params ?? proposal.params;
@@ -324,20 +324,20 @@ export class Decisions {
     if (Object.keys(params).length > 0) payload.params = params;
     const context = proposal.context === null ? {} : { context: proposal.context };
     const request = { kind: "mcp/request", to, correlation_id: [proposal.id], ...context, payload };
-    const sent = await this.#desk.send(request, when);
-    if (sent !== null && decision.rule !== undefined) void this.#desk.order("autopilot/ratify", decision.rule, [proposal.id]);
+    const sent = await this.#page.send(request, when);
+    if (sent !== null && decision.rule !== undefined) void this.#page.order("autopilot/ratify", decision.rule, [proposal.id]);
     return sent;
   }
 
   #reject(proposal: Proposal, decision: Decision & { is: "reject" }, when: () => When): Promise<Envelope | null> {
     const { reason, message } = decision;
     const payload = message === "" ? { reason } : { reason, message };
-    return this.#desk.send({ kind: "mcp/reject", to: [proposal.proposer], correlation_id: [proposal.id], payload }, when);
+    return this.#page.send({ kind: "mcp/reject", to: [proposal.proposer], correlation_id: [proposal.id], payload }, when);
   }
 
   async #answer(question: Question | undefined, { action, content }: Decision & { is: "answer" }): Promise<Envelope | null> {
     if (question === undefined || question.end !== null) {
-      this.#desk.tell("It was answered or withdrawn in the meantime; nothing was sent.");
+      this.#page.tell("It was answered or withdrawn in the meantime; nothing was sent.");
       return null;
     }
     const response = {
@@ -347,22 +347,22 @@ export class Decisions {
       ...(question.context === null ? {} : { context: question.context }),
       payload: { jsonrpc: "2.0", id: question.rpcId, result: { action, ...(content === null ? {} : { content }) } },
     };
-    return this.#desk.send(response, () => (this.#desk.space.questions.get(question.id)?.end == null ? "now" : "never"));
+    return this.#page.send(response, () => (this.#page.space.questions.get(question.id)?.end == null ? "now" : "never"));
   }
 
   /** Asked again when it leaves: without a connection that may be half a minute later. */
   #isStillOpen(id: string): boolean {
-    const proposal = this.#desk.space.proposals.get(id);
+    const proposal = this.#page.space.proposals.get(id);
     return proposal === undefined || isOpen(proposal, Date.now());
   }
 
   #targetsFor(id: string, { to }: Decision & { is: "approve" }): string[] {
-    const proposal = this.#desk.space.proposals.get(id);
+    const proposal = this.#page.space.proposals.get(id);
     return to ?? (proposal === undefined ? [] : this.targets(proposal));
   }
 
   #advance(): void {
-    const waiting = this.#desk.waiting.value;
+    const waiting = this.#page.waiting.value;
     const at = waiting.findIndex(({ id }) => id === this.selected.value);
     const after = [...waiting.slice(at + 1), ...waiting.slice(0, at + 1)].find(({ id }) => this.canDecide(id));
     if (after === undefined) return;

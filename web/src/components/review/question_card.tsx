@@ -6,7 +6,7 @@ import { own } from "../../json";
 import type { Question } from "../../space/questions";
 import { secretsAsked } from "../../space/secrets";
 import { visible } from "../../text";
-import { useLive } from "../app/desk";
+import { useLive } from "../app/page_state";
 import { Fields } from "../values/form_fields";
 import { operationOf } from "../values/summaries";
 import { Ago, LongText, Whom, Who, Words } from "../values/text_view";
@@ -108,8 +108,8 @@ function Secrets({ question }: { question: Question }) {
 }
 
 function Form({ question }: { question: Question }) {
-  const desk = useLive();
-  const { answers, decisions } = desk;
+  const page = useLive();
+  const { answers, decisions } = page;
   const draft = answers.of(question);
   const entries = draft.entries.value;
   const wrong = answers.faults(question).filter(({ path: [name] }) => {

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { type Item, isAsked } from "../../space/space";
 import { count } from "../../text";
 import { describe } from "./pending_text";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { followSelection } from "../app/focus";
 import { ProposalCard } from "../proposals/proposal_card";
 import { QuestionCard } from "./question_card";
@@ -18,13 +18,13 @@ const READ_MS = 20_000;
 
 /** What is listed: what waits, and what was just decided or closed while it was shown. */
 function useListed(): Item[] {
-  const desk = useDesk();
-  const { decisions, space } = desk;
+  const page = usePageState();
+  const { decisions, space } = page;
   const known = (id: string): Item | undefined => space.proposals.get(id) ?? space.questions.get(id);
   const kept = decisions.kept.value.map(known).filter((found) => found !== undefined);
-  const waiting = fairly(desk.waiting.value);
+  const waiting = fairly(page.waiting.value);
   const meant = new Set([decisions.selected.value, ...decisions.marked.value]); // nothing is decided that is not listed
-  const also = desk.waiting.value.filter(({ id }) => meant.has(id));
+  const also = page.waiting.value.filter(({ id }) => meant.has(id));
   const all = new Map([...waiting, ...kept, ...also].map((item) => [item.id, item]));
   return space.inOrder([...all.values()]);
 }
@@ -44,17 +44,17 @@ function fairly(waiting: Item[]): Item[] {
 }
 
 export function Waiting() {
-  const desk = useDesk();
-  const { decisions } = desk;
-  const waiting = desk.waiting.value;
+  const page = usePageState();
+  const { decisions } = page;
+  const waiting = page.waiting.value;
   const listed = useListed();
   const before = useRef<Set<string>>(new Set());
 
   useEffect(() => {
     const now = new Set(waiting.map((proposal) => proposal.id));
     const isAutomatic = (id: string): boolean => {
-      const proposal = desk.space.proposals.get(id);
-      return proposal !== undefined && desk.automatic(proposal) !== null; // nobody was reading it: it is in the stream
+      const proposal = page.space.proposals.get(id);
+      return proposal !== undefined && page.automatic(proposal) !== null; // nobody was reading it: it is in the stream
     };
     const gone = [...before.current].filter((id) => !now.has(id) && !decisions.kept.value.includes(id) && !isAutomatic(id));
     before.current = now;
@@ -78,7 +78,7 @@ export function Waiting() {
   useEffect(followSelection, [decisions.selected.value]);
 
   const marked = [...decisions.marked.value].filter((id) => decisions.canDecide(id));
-  const { space } = desk;
+  const { space } = page;
   const left = waiting.filter((item) => !isAsked(item) && space.hasLeft(item) && space.mayReject(item) && decisions.canDecide(item.id));
   return (
     <section class="waiting" aria-labelledby="waiting-title">
@@ -92,7 +92,7 @@ export function Waiting() {
             <button type="button" class="approve small" onClick={() => decisions.approve(marked)}>
               Approve all
             </button>
-            <button type="button" class="reject small" onClick={() => (desk.dialog.value = { is: "reject", proposals: marked })}>
+            <button type="button" class="reject small" onClick={() => (page.dialog.value = { is: "reject", proposals: marked })}>
               Reject all
             </button>
             <button type="button" class="quiet" onClick={() => (decisions.marked.value = new Set())}>
@@ -101,7 +101,7 @@ export function Waiting() {
           </div>
         )}
         {left.length > 0 && marked.length === 0 && (
-          <button type="button" class="small clear-left" onClick={() => (desk.dialog.value = { is: "clear", proposals: left.map(({ id }) => id) })}>
+          <button type="button" class="small clear-left" onClick={() => (page.dialog.value = { is: "clear", proposals: left.map(({ id }) => id) })}>
             Clear {count(left.length)} whose proposer left…
           </button>
         )}
@@ -119,8 +119,8 @@ export function Waiting() {
 }
 
 function Nothing() {
-  const desk = useDesk();
-  if (!desk.loaded.value) return <p class="dim pad">Loading…</p>;
+  const page = usePageState();
+  if (!page.loaded.value) return <p class="dim pad">Loading…</p>;
   return (
     <div class="nothing">
       <p class="big" aria-hidden="true">
@@ -133,19 +133,19 @@ function Nothing() {
 }
 
 function Undo() {
-  const desk = useDesk();
-  const { pending } = desk.decisions;
+  const page = usePageState();
+  const { pending } = page.decisions;
   return (
     <div class="undo" role="status">
       {pending.value.map((one) => (
         <div key={one.key} class="undo-line">
           <span class="undo-clock" data-sending={one.is !== "waiting"} aria-hidden="true" />
           <span>
-            {describe(one, desk)}
+            {describe(one, page)}
             {one.is === "sending" && "…"}
           </span>
           {one.is !== "sending" && (
-            <button type="button" onClick={() => desk.decisions.undo(one.key)}>
+            <button type="button" onClick={() => page.decisions.undo(one.key)}>
               Undo <kbd>u</kbd>
             </button>
           )}

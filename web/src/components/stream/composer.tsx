@@ -6,7 +6,7 @@ import { useRef } from "preact/hooks";
 import { textIn } from "../../space/fields";
 import { isToAll } from "../../space/talk";
 import { count, counted, visible } from "../../text";
-import { type Desk, type Unsaid, useDesk, useLive } from "../app/desk";
+import { type PageState, type Unsaid, usePageState, useLive } from "../app/page_state";
 import { Ago, LongText, Who } from "../values/text_view";
 
 const MENTION = /(?:^|\s)@([A-Za-z0-9][A-Za-z0-9._@-]{0,127})/g;
@@ -15,17 +15,17 @@ const LISTED_MAX = 50;
 const SLOW_MS = 500;
 
 export function Composer() {
-  const desk = useDesk();
-  const { participants } = desk.space;
-  const text = desk.saying;
+  const page = usePageState();
+  const { participants } = page.space;
+  const text = page.saying;
   const pick = useSignal(0);
   const box = useRef<HTMLTextAreaElement>(null);
-  const may = desk.mayTalk.value;
+  const may = page.mayTalk.value;
   const typing = /(?:^|\s)@([A-Za-z0-9._@-]*)$/.exec(text.value)?.[1];
   const offered =
     typing === undefined
       ? []
-      : participants.listed.filter(({ id }) => id !== desk.space.me && beginsAlike(id, typing)).slice(0, 8);
+      : participants.listed.filter(({ id }) => id !== page.space.me && beginsAlike(id, typing)).slice(0, 8);
   const complete = (id: string): void => {
     text.value = text.value.replace(/@[A-Za-z0-9._@-]*$/, `@${id} `);
     pick.value = 0;
@@ -35,7 +35,7 @@ export function Composer() {
     const said = text.value.trim();
     if (said === "") return;
     text.value = "";
-    void sayIt(desk, said);
+    void sayIt(page, said);
   };
   const key = (event: KeyboardEvent): void => {
     if (offered.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
@@ -94,36 +94,36 @@ export function Composer() {
 }
 
 /** Say it; as long as it has not arrived, it is listed, for nobody else sees it. */
-async function sayIt(desk: Desk, text: string): Promise<void> {
+async function sayIt(page: PageState, text: string): Promise<void> {
   const mentioned = [...text.matchAll(MENTION)].map((match) => match[1] ?? "");
-  const to = [...new Set(mentioned.filter((id) => desk.space.participants.get(id) !== undefined))];
+  const to = [...new Set(mentioned.filter((id) => page.space.participants.get(id) !== undefined))];
   const format = /[*_`#[\]>|~]|^\s*[-\d]/m.test(text) ? "markdown" : "plain";
   const unsaid: Unsaid = { text, hasFailed: false };
-  const list = (): void => void (desk.unsaid.value = [...desk.unsaid.value, unsaid]);
-  const timer = window.setTimeout(list, desk.state.peek().is === "live" ? SLOW_MS : 0);
-  const echo = await desk.send({ kind: "chat", ...(to.length > 0 ? { to } : {}), payload: { text, format } });
+  const list = (): void => void (page.unsaid.value = [...page.unsaid.value, unsaid]);
+  const timer = window.setTimeout(list, page.state.peek().is === "live" ? SLOW_MS : 0);
+  const echo = await page.send({ kind: "chat", ...(to.length > 0 ? { to } : {}), payload: { text, format } });
   window.clearTimeout(timer);
-  forget(desk, unsaid);
+  forget(page, unsaid);
   if (echo !== null) return;
-  if (desk.saying.value === "") desk.saying.value = text;
-  else desk.unsaid.value = [...desk.unsaid.value, { text, hasFailed: true }];
+  if (page.saying.value === "") page.saying.value = text;
+  else page.unsaid.value = [...page.unsaid.value, { text, hasFailed: true }];
 }
 
-function forget(desk: Desk, unsaid: Unsaid): void {
-  desk.unsaid.value = desk.unsaid.value.filter((one) => one !== unsaid);
+function forget(page: PageState, unsaid: Unsaid): void {
+  page.unsaid.value = page.unsaid.value.filter((one) => one !== unsaid);
 }
 
 function UnsaidList() {
-  const desk = useDesk();
+  const page = usePageState();
   const again = (one: Unsaid): void => {
-    forget(desk, one);
-    void sayIt(desk, one.text);
+    forget(page, one);
+    void sayIt(page, one.text);
   };
   return (
-    <div class={desk.unsaid.value.length > 0 ? "queue unsaid" : ""} role="status">
-      {desk.unsaid.value.length > 0 && (
+    <div class={page.unsaid.value.length > 0 ? "queue unsaid" : ""} role="status">
+      {page.unsaid.value.length > 0 && (
         <ul>
-          {desk.unsaid.value.map((one, at) => (
+          {page.unsaid.value.map((one, at) => (
             <li key={at}>
               <small>{one.hasFailed ? "not sent" : "waiting to be sent"}</small>
               <LongText text={visible(one.text, 200)} />
@@ -132,7 +132,7 @@ function UnsaidList() {
                   <button type="button" class="small" onClick={() => again(one)}>
                     Send again
                   </button>
-                  <button type="button" class="small" onClick={() => forget(desk, one)}>
+                  <button type="button" class="small" onClick={() => forget(page, one)}>
                     Discard
                   </button>
                 </>
@@ -150,9 +150,9 @@ function beginsAlike(id: string, typed: string): boolean {
 }
 
 function Acknowledging() {
-  const desk = useLive();
+  const page = useLive();
   const isOpen = useSignal(false);
-  const { chats } = desk.space;
+  const { chats } = page.space;
   const [waiting, unheard] = [chats.waiting, chats.unheard];
   const toMe = waiting.filter((chat) => !isToAll(chat)).length;
   const parts = [
@@ -162,11 +162,11 @@ function Acknowledging() {
   ];
   if (waiting.length === 0 && unheard.length === 0) return null;
   const acknowledge = (id: string, to: string): void => {
-    void desk.send({ kind: "chat/acknowledge", to: [to], correlation_id: [id], payload: { status: "read" } });
+    void page.send({ kind: "chat/acknowledge", to: [to], correlation_id: [id], payload: { status: "read" } });
   };
   const cancel = (id: string, to: string[] | undefined): void => {
     const payload = { reason: "no_longer_needed" };
-    void desk.send({ kind: "chat/cancel", ...(to === undefined ? {} : { to }), correlation_id: [id], payload });
+    void page.send({ kind: "chat/cancel", ...(to === undefined ? {} : { to }), correlation_id: [id], payload });
   };
   return (
     <details class="acknowledging" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
@@ -199,7 +199,7 @@ function Acknowledging() {
                 <small class="dim">
                   <Ago at={at} />
                 </small>
-                {envelope.from === desk.space.me ? (
+                {envelope.from === page.space.me ? (
                   <button type="button" class="small" onClick={() => cancel(envelope.id, envelope.to)}>
                     Cancel
                   </button>

@@ -2,7 +2,7 @@
 
 import type { Envelope } from "../../envelope";
 import type { Json } from "../../json";
-import { globFits } from "../../space/fitting";
+import { globFits } from "../../space/capability_match";
 import type { Row, Rows } from "../../space/rows";
 
 export interface Filter {

@@ -5,7 +5,7 @@ import { batch, signal } from "@preact/signals";
 import type { Envelope } from "../../envelope";
 import { Past, type Stretch } from "../../space/past";
 import { type EnvelopesPage, type HistoryQuery, Problem, history } from "../../wire";
-import type { Desk } from "../app/desk";
+import type { PageState } from "../app/page_state";
 
 const PAGE = 500;
 /** What is shown before the place that somebody looks for. */
@@ -17,16 +17,16 @@ const EMPTY_MAX = 20;
 
 type Older = { is: "more" | "loading" | "none"; before: string | null };
 
-export class LookingBack {
+export class HistoryView {
   /** What is looked at instead of what happens now. */
   readonly past = signal<Past | null>(null);
   /** How it stands with older ones than those that are here. */
   readonly older = signal<Older>({ is: "more", before: null });
   readonly busy = signal(false);
-  #desk: Desk;
+  #page: PageState;
 
-  constructor(desk: Desk) {
-    this.#desk = desk;
+  constructor(page: PageState) {
+    this.#page = page;
   }
 
   /** The first page is here; `next` as the gateway said. */
@@ -48,13 +48,13 @@ export class LookingBack {
   async earlier(): Promise<void> {
     const past = this.past.value;
     if (past !== null) await this.#read(past, past.older, "desc");
-    else if (this.#desk.space.rows.envelopes < TOGETHER_MAX && !this.#isCut) await this.#live();
-    else await this.toEnvelope(this.#desk.space.rows.list[0]?.envelope.id ?? "");
+    else if (this.#page.space.rows.envelopes < TOGETHER_MAX && !this.#isCut) await this.#live();
+    else await this.toEnvelope(this.#page.space.rows.list[0]?.envelope.id ?? "");
   }
 
   /** What was here and is no longer, because there was too much of it. */
   get #isCut(): boolean {
-    return this.#desk.space.rows.cut > 0;
+    return this.#page.space.rows.cut > 0;
   }
 
   /** Bring newer ones behind those shown. */
@@ -71,7 +71,7 @@ export class LookingBack {
         this.#fetch({ until: at, order: "desc", limit: BEFORE }),
         this.#fetch({ since: at, limit: PAGE }),
       ]);
-      if (after.envelopes.length === 0) this.#desk.tell("Nothing happened after that time. These are the events before it.");
+      if (after.envelopes.length === 0) this.#page.tell("Nothing happened after that time. These are the events before it.");
       this.#show(before, after, after.envelopes[0] ?? before.envelopes.at(-1));
     });
   }
@@ -92,12 +92,12 @@ export class LookingBack {
   toNow(): void {
     batch(() => {
       this.past.value = null;
-      this.#desk.following.value = true;
+      this.#page.following.value = true;
     });
   }
 
   #show(before: Stretch, after: Stretch, first: Envelope | undefined): void {
-    const { pane, row, goTo, who } = this.#desk;
+    const { pane, row, goTo, who } = this.#page;
     batch(() => {
       this.past.value = new Past(who.participant, [...before.envelopes, ...after.envelopes], before.next, after.next);
       pane.value = "stream";
@@ -119,12 +119,12 @@ export class LookingBack {
     const { is, before } = this.older.value;
     if (is !== "more") return;
     this.older.value = { is: "loading", before };
-    const { space } = this.#desk;
+    const { space } = this.#page;
     await this.#look(async () => {
       const { envelopes, next } = await this.#fetch({ order: "desc", limit: PAGE, ...(before === null ? {} : { before }) });
       if (envelopes.length > 0) space.apply({ is: "older", envelopes, at: Date.now() });
       this.began(next);
-      this.#desk.touch();
+      this.#page.touch();
     });
     if (this.older.value.is === "loading") this.older.value = { is: "more", before };
   }
@@ -136,7 +136,7 @@ export class LookingBack {
       await looking();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      this.#desk.tell(`Cannot show that part of the history: ${error.message}`, "bad");
+      this.#page.tell(`Cannot show that part of the history: ${error.message}`, "bad");
     } finally {
       this.busy.value = false;
     }
@@ -145,9 +145,9 @@ export class LookingBack {
   /** Oldest first, whatever the order it is asked for in. */
   async #fetch(query: HistoryQuery): Promise<Stretch> {
     const way = query.order === "desc" ? "before" : "after";
-    let page: EnvelopesPage = await history(this.#desk.who, query);
+    let page: EnvelopesPage = await history(this.#page.who, query);
     for (let tries = 0; page.envelopes.length === 0 && page.next !== null && tries < EMPTY_MAX; tries += 1) {
-      page = await history(this.#desk.who, { ...query, [way]: page.next });
+      page = await history(this.#page.who, { ...query, [way]: page.next });
     }
     return { envelopes: query.order === "desc" ? page.envelopes.toReversed() : page.envelopes, next: page.next };
   }

@@ -11,7 +11,7 @@ import type { Row } from "../../space/rows";
 import type { Space } from "../../space/space";
 import { bytes, lasting, visible } from "../../text";
 import { Automatic } from "../autopilot/decision";
-import { type Desk, useLive } from "../app/desk";
+import { type PageState, useLive } from "../app/page_state";
 import { Markdown } from "../values/markdown_view";
 import { StatusChip } from "../proposals/status";
 import { answerText, argumentsLine, isFailure, lineOf, operationOf } from "../values/summaries";
@@ -20,7 +20,7 @@ import { LongText, Whom, Who, Words } from "../values/text_view";
 interface Inside {
   row: Row;
   space: Space;
-  desk: Desk;
+  page: PageState;
   /** The row stays the same object when what it shows has changed: this says so. */
   version: number;
 }
@@ -73,7 +73,7 @@ function chatSaid({ row: { envelope }, space }: Inside) {
   );
 }
 
-function proposalSaid({ row: { envelope }, space, desk }: Inside) {
+function proposalSaid({ row: { envelope }, space, page }: Inside) {
   const proposal = space.proposals.get(envelope.id);
   return (
     <>
@@ -81,7 +81,7 @@ function proposalSaid({ row: { envelope }, space, desk }: Inside) {
       <span class="arguments-line">{argumentsLine(envelope.payload)}</span>{" "}
       {proposal !== undefined && <StatusChip proposal={proposal} />}{" "}
       {proposal !== undefined && space.autopilot.automatic(proposal) !== null && <Automatic proposal={proposal} />}{" "}
-      <button type="button" class="quiet" onClick={() => (desk.dialog.value = { is: "chain", proposal: envelope.id })}>
+      <button type="button" class="quiet" onClick={() => (page.dialog.value = { is: "chain", proposal: envelope.id })}>
         chain
       </button>
     </>
@@ -161,7 +161,7 @@ function responseSaid({ row, space }: Inside) {
 
 const opened = new WeakSet<Envelope>();
 
-function ReasoningSaid({ row: { envelope }, space, desk }: Inside) {
+function ReasoningSaid({ row: { envelope }, space, page }: Inside) {
   const isOpen = useSignal(opened.has(envelope));
   const reasoning = space.reasonings.get(envelope.id);
   if (reasoning === undefined) return <Words text={lineOf(envelope)} />;
@@ -197,8 +197,8 @@ function ReasoningSaid({ row: { envelope }, space, desk }: Inside) {
           <Words text={textIn(last.payload?.message) ?? ""} most={400} />
         </p>
       )}
-      {active && desk.may(draft) && (
-        <button type="button" class="small" onClick={() => void desk.send(draft)}>
+      {active && page.may(draft) && (
+        <button type="button" class="small" onClick={() => void page.send(draft)}>
           Stop
         </button>
       )}

@@ -6,7 +6,7 @@ import { type Envelope, GATEWAY } from "../../envelope";
 import type { Row } from "../../space/rows";
 import type { Space } from "../../space/space";
 import { visible } from "../../text";
-import type { Desk } from "../app/desk";
+import type { PageState } from "../app/page_state";
 import { threadOf } from "./filter";
 import { said } from "./row_text";
 import { isQuiet } from "../values/summaries";
@@ -31,11 +31,11 @@ interface Drawn extends Look {
 /** The rows of one list: what has not changed is the same element, which is not even looked at again. */
 export class RowViews {
   #drawn = new Map<Row, Drawn>();
-  #desk: Desk;
+  #page: PageState;
   #space: Space;
 
-  constructor(desk: Desk, space: Space) {
-    this.#desk = desk;
+  constructor(page: PageState, space: Space) {
+    this.#page = page;
     this.#space = space;
   }
 
@@ -54,7 +54,7 @@ export class RowViews {
 
   #draw(row: Row, { current, tools, place, outOf }: Look): VNode {
     const { envelope } = row;
-    const [desk, space] = [this.#desk, this.#space];
+    const [page, space] = [this.#page, this.#space];
     const source = envelope.from === GATEWAY ? " from-gateway" : "";
     const name = `row${source}${isQuiet(envelope.kind) ? " quiet-row" : ""}${current ? " current" : ""}`;
     return (
@@ -71,9 +71,9 @@ export class RowViews {
         aria-current={current ? "true" : undefined}
       >
         {clock(row.at)}
-        {whoIs(envelope.from, desk.space.me)}
-        <div class="said">{said({ row, space, desk, version: row.version })}</div>
-        {tools && <Tools desk={desk} space={space} envelope={envelope} />}
+        {whoIs(envelope.from, page.space.me)}
+        <div class="said">{said({ row, space, page, version: row.version })}</div>
+        {tools && <Tools page={page} space={space} envelope={envelope} />}
       </article>
     );
   }
@@ -83,19 +83,19 @@ function isSame(one: Look, other: Look): boolean {
   return one.current === other.current && one.tools === other.tools && one.place === other.place && one.outOf === other.outOf;
 }
 
-function Tools({ desk, space, envelope }: { desk: Desk; space: Space; envelope: Envelope }) {
+function Tools({ page, space, envelope }: { page: PageState; space: Space; envelope: Envelope }) {
   return (
     <div class="row-tools">
-      <button type="button" title="Show only the thread of this envelope (t)" onClick={() => follow(desk, space, envelope)}>
+      <button type="button" title="Show only the thread of this envelope (t)" onClick={() => follow(page, space, envelope)}>
         thread
       </button>
-      <button type="button" title="Show the raw JSON (v)" onClick={() => (desk.dialog.value = { is: "raw", envelope })}>
+      <button type="button" title="Show the raw JSON (v)" onClick={() => (page.dialog.value = { is: "raw", envelope })}>
         raw
       </button>
     </div>
   );
 }
 
-export function follow(desk: Desk, space: Space, envelope: Envelope): void {
-  desk.filter.value = { ...desk.filter.value, thread: threadOf(space.rows, envelope) };
+export function follow(page: PageState, space: Space, envelope: Envelope): void {
+  page.filter.value = { ...page.filter.value, thread: threadOf(space.rows, envelope) };
 }

@@ -6,7 +6,7 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Envelope } from "../../envelope";
 import type { Row } from "../../space/rows";
 import type { Space } from "../../space/space";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { type Look, RowViews } from "./row_view";
 import { Heights } from "./virtual_list";
 
@@ -27,12 +27,12 @@ interface Props {
 }
 
 export function StreamList({ rows, space, following, onTop, onEnd }: Props) {
-  const desk = useDesk();
-  desk.version.value;
+  const page = usePageState();
+  page.version.value;
   const box = useRef<HTMLDivElement>(null);
   const scroll = useSignal({ top: 0, height: 600 });
   const layout = useRef(new Layout()).current;
-  const views = useMemo(() => new RowViews(desk, space), [desk, space]);
+  const views = useMemo(() => new RowViews(page, space), [page, space]);
   /** The row with the pointer over it, and the one with the focus in it, by their keys. */
   const pointed = useSignal<number | null>(null);
   const focused = useSignal<number | null>(null);
@@ -84,13 +84,13 @@ export function StreamList({ rows, space, following, onTop, onEnd }: Props) {
     if (changed > 0.5 || shift !== 0) scroll.value = { top: element.scrollTop, height: element.clientHeight };
   });
 
-  const goTo = desk.goTo.value;
+  const goTo = page.goTo.value;
   useLayoutEffect(() => {
     const element = box.current;
     const row = goTo === null ? undefined : space.rows.of(goTo);
     if (element === null || row === undefined) return;
     const at = layout.indexOf(row.key);
-    desk.goTo.value = null;
+    page.goTo.value = null;
     if (at < 0) return;
     following.value = false;
     sought.current = aim.current = row.key;
@@ -118,7 +118,7 @@ export function StreamList({ rows, space, following, onTop, onEnd }: Props) {
     if (atEnd) onEnd?.();
   };
 
-  const current = desk.row.value;
+  const current = page.row.value;
   const outOf = following.value ? -1 : rows.length;
   const lookOf = (row: Row, at: number): Look => {
     const isCurrent = row.envelope.id === current;
@@ -133,7 +133,7 @@ export function StreamList({ rows, space, following, onTop, onEnd }: Props) {
       onPointerLeave={() => (pointed.value = null)}
       onFocusIn={(event) => (focused.value = keyAt(event.target))}
       onFocusOut={() => (focused.value = null)}
-      onClick={(event) => (desk.row.value = rows[layout.indexOf(keyAt(event.target) ?? -1)]?.envelope.id ?? current)}
+      onClick={(event) => (page.row.value = rows[layout.indexOf(keyAt(event.target) ?? -1)]?.envelope.id ?? current)}
       tabIndex={0}
       role={rows.length > 0 ? "feed" : "group"}
       aria-label="Stream of envelopes"

@@ -6,7 +6,7 @@ import type { Envelope } from "../../envelope";
 import { momentOf } from "../../space/space";
 import { count, visible } from "../../text";
 import { Composer } from "./composer";
-import { useDesk, useLive } from "../app/desk";
+import { usePageState, useLive } from "../app/page_state";
 import { Filtered, NO_FILTER, isEmpty } from "./filter";
 import { StreamList } from "./stream_list";
 
@@ -22,15 +22,15 @@ const STILL = {
 };
 
 export function Stream() {
-  const desk = useDesk();
-  desk.version.value;
-  const { history, following } = desk;
-  const past = desk.past.value;
-  const space = past ?? desk.space;
+  const page = usePageState();
+  page.version.value;
+  const { history, following } = page;
+  const past = page.past.value;
+  const space = past ?? page.space;
   const filtered = useRef(new Filtered()).current;
-  const rows = filtered.of(space.rows, desk.filter.value);
+  const rows = filtered.of(space.rows, page.filter.value);
   const earlier = (): void => {
-    if (desk.loaded.value && history.hasEarlier) void history.earlier();
+    if (page.loaded.value && history.hasEarlier) void history.earlier();
   };
   return (
     <section class="stream-pane" aria-labelledby="stream-title">
@@ -39,7 +39,7 @@ export function Stream() {
         <Filters />
       </header>
       {past !== null && <PastBanner />}
-      <Earlier few={rows.length === 0 || !isEmpty(desk.filter.value)} onEarlier={earlier} />
+      <Earlier few={rows.length === 0 || !isEmpty(page.filter.value)} onEarlier={earlier} />
       <StreamList
         key={past === null ? "now" : "past"}
         rows={rows}
@@ -49,7 +49,7 @@ export function Stream() {
         onEnd={() => void history.later()}
       />
       {rows.length === 0 && (
-        <p class="dim pad empty">{isEmpty(desk.filter.value) ? "Nothing has happened yet." : "Nothing matches the filter."}</p>
+        <p class="dim pad empty">{isEmpty(page.filter.value) ? "Nothing has happened yet." : "Nothing matches the filter."}</p>
       )}
       {past === null && !following.value && (
         <button type="button" class="to-end" title="Go to the newest envelope and follow the stream (b)" onClick={() => (following.value = true)}>
@@ -62,7 +62,7 @@ export function Stream() {
 }
 
 function PastBanner() {
-  const { history, now } = useDesk();
+  const { history, now } = usePageState();
   const shown = history.past.value?.envelopes ?? [];
   const [first, last] = [shown[0], shown.at(-1)];
   return (
@@ -79,7 +79,7 @@ function PastBanner() {
 
 /** Older ones come by themselves where there is something to scroll; with a filter there may not be. */
 function Earlier({ few, onEarlier }: { few: boolean; onEarlier(): void }) {
-  const { history, loaded } = useDesk();
+  const { history, loaded } = usePageState();
   if (!loaded.value || !history.hasEarlier) return null;
   if (history.busy.value) {
     return (
@@ -106,11 +106,11 @@ function momentWords(envelope: Envelope, now: number): string {
 }
 
 function Filters() {
-  const desk = useLive();
-  const filter = desk.filter.value;
+  const page = useLive();
+  const filter = page.filter.value;
   const timer = useRef<number | undefined>(undefined);
   const set = (change: Partial<typeof filter>): void => {
-    desk.filter.value = { ...desk.filter.value, ...change };
+    page.filter.value = { ...page.filter.value, ...change };
   };
   const typed = (text: string): void => {
     window.clearTimeout(timer.current);
@@ -128,7 +128,7 @@ function Filters() {
       />
       <select aria-label="participant" value={filter.participant} onChange={(event) => set({ participant: event.currentTarget.value })}>
         <option value="">anyone</option>
-        {desk.space.participants.listed.slice(0, 500).map(({ id }) => (
+        {page.space.participants.listed.slice(0, 500).map(({ id }) => (
           <option key={id} value={id}>
             {visible(id, 40)}
           </option>
@@ -155,7 +155,7 @@ function Filters() {
           class="small"
           onClick={() => {
             window.clearTimeout(timer.current);
-            desk.filter.value = NO_FILTER;
+            page.filter.value = NO_FILTER;
             const box = document.getElementById("filter-text");
             if (box instanceof HTMLInputElement) box.value = "";
           }}
@@ -163,7 +163,7 @@ function Filters() {
           {filter.thread === null ? "All" : `Thread of ${count(filter.thread.size)}`} ✕
         </button>
       )}
-      <button type="button" class="small" onClick={() => (desk.dialog.value = { is: "history" })}>
+      <button type="button" class="small" onClick={() => (page.dialog.value = { is: "history" })}>
         History…
       </button>
     </div>

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { lasting, visible } from "../../text";
-import { useDesk, useLive } from "../app/desk";
+import { usePageState, useLive } from "../app/page_state";
 import { type Bar, type Lane, type Span, type Tone, barFrom, lanesOf } from "./timeline_lanes";
 import { clockOf, hueOf } from "../values/text_view";
 
@@ -27,7 +27,7 @@ const SAID = 5;
 const STEPS = 160;
 
 export function Timeline() {
-  const desk = useLive();
+  const page = useLive();
   const chosen = useSignal<number | null>(null);
   /** The time stands still while somebody goes from bar to bar. */
   const still = useSignal<number | null>(null);
@@ -40,14 +40,14 @@ export function Timeline() {
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const space = desk.past.value ?? desk.space;
-  const now = still.value ?? desk.now.value;
+  const space = page.past.value ?? page.space;
+  const now = still.value ?? page.now.value;
   const first = space.rows.list[0]?.at ?? now;
   const fitting = SPANS.findIndex(([, ms]) => ms > now - first);
   const chosenOrFitting = chosen.value ?? (fitting < 0 ? SPANS.length - 2 : fitting);
   const ms = SPANS[chosenOrFitting]?.[1] ?? 300_000;
   const last = space.rows.list.at(-1)?.at ?? now;
-  const end = still.value ?? (desk.past.value === null ? Math.max(now, last) : last + 1000);
+  const end = still.value ?? (page.past.value === null ? Math.max(now, last) : last + 1000);
   const span = { begin: end - ms, end, stepMs: ms / STEPS };
   const lanes = lanesOf(space, span);
   return (
@@ -88,16 +88,16 @@ export function Timeline() {
 
 /** A grid to who hears it: a row for each participant, with its bars in the order of time. */
 function Lanes({ lanes, span, width }: { lanes: Lane[]; span: Span; width: number }) {
-  const desk = useDesk();
+  const page = usePageState();
   const grid = useRef<SVGSVGElement>(null);
   const reached = useSignal<string | null>(null);
   const bars = lanes.flatMap((lane) => lane.bars);
   // The way in for Tab is where one was, or what happened last.
   const stop = bars.find((bar) => nameOf(bar) === reached.value) ?? bars.reduce((one, other) => (other.from > one.from ? other : one));
   const show = (bar: Bar): void => {
-    desk.pane.value = "stream";
-    desk.row.value = bar.id;
-    desk.goTo.value = bar.id;
+    page.pane.value = "stream";
+    page.row.value = bar.id;
+    page.goTo.value = bar.id;
   };
   const pressed = (event: KeyboardEvent): void => {
     if (event.key === "Enter" || event.key === " ") show(stop);

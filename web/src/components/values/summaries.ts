@@ -193,10 +193,10 @@ const LINES: Record<string, Say> = {
   "autopilot/decision": (payload) => `${own(VERDICTS, textIn(payload.verdict) ?? "") ?? "decides"}: ${said(payload.why)}`,
   "autopilot/rule": (payload) => {
     const rule = `rule ${who(payload.rule)}`;
-    return textIn(payload.refused) === null ? `${rule} is ${said(payload.state)}: ${said(payload.sentence)}` : `does not put ${rule} into force: ${said(payload.refused)}`;
+    return textIn(payload.refused) === null ? `${rule} is ${said(payload.state)}: ${said(payload.sentence)}` : `does not activate ${rule}: ${said(payload.refused)}`;
   },
   "autopilot/summary": (payload) => `reports its figures, mode ${said(payload.mode)}`,
-  "autopilot/ratify": (payload) => (payload.rule === undefined ? "puts a rule into force for calls like this proposal" : `puts rule ${who(payload.rule)} into force`),
+  "autopilot/ratify": (payload) => (payload.rule === undefined ? "activates a rule for calls like this proposal" : `activates rule ${who(payload.rule)}`),
   "autopilot/revoke": (payload) => `${payload.pause === true ? "pauses" : "revokes"} rule ${who(payload.rule)}`,
   "autopilot/object": () => "objects: this should have been asked",
   "autopilot/mode": (payload) => `sets the autopilot to mode ${said(payload.mode)}`,

@@ -6,7 +6,7 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import { GATEWAY } from "../../envelope";
 import { chunksOf, counted, cut, firstPart, lasting, named, pieces } from "../../text";
-import { useDesk } from "../app/desk";
+import { usePageState } from "../app/page_state";
 import { useDisclosure, useFolded } from "../review/disclosure";
 import { TARGETS_MAX } from "./summaries";
 
@@ -88,7 +88,7 @@ const YOU = "you";
 
 /** A participant. Colours help to follow one; they are no proof of who it is. */
 export function Who({ id }: { id: string }) {
-  return whoIs(id, useDesk().space.me);
+  return whoIs(id, usePageState().space.me);
 }
 
 /** The same, for rows of which many come. */
@@ -136,7 +136,7 @@ const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
 /** How long ago; the moment itself for who points at it. */
 export function Ago({ at }: { at: number }) {
-  const now = useDesk().now.value;
+  const now = usePageState().now.value;
   const passed = Math.max(0, now - at);
   return (
     <time dateTime={new Date(at).toISOString()} title={WHOLE.format(at)}>

@@ -1,4 +1,4 @@
-/** What the page has in hand: the space, the connection to it, and what a person looks at. Components read it. */
+/** The state of the page: the space, the connection to it, and what is on screen. Components read it. */
 
 import { batch, computed, signal } from "@preact/signals";
 import { createContext } from "preact";
@@ -10,7 +10,7 @@ import { objectIn, textIn } from "../../space/fields";
 import { type Proposal, toolOf } from "../../space/proposals";
 import { isQuestion } from "../../space/questions";
 import { type Item, Space, momentOf, saysToolsChanged } from "../../space/space";
-import { mayDo } from "../../space/fitting";
+import { mayDo } from "../../space/capability_match";
 import type { Entries } from "../../form";
 import { type JsonObject, own } from "../../json";
 import {
@@ -33,9 +33,9 @@ import { Decisions } from "../review/decisions";
 import { Drafts } from "../review/drafts";
 import { NO_FILTER, type Filter } from "../stream/filter";
 import { focusPane } from "./focus";
-import { LookingBack } from "../stream/history_view";
+import { HistoryView } from "../stream/history_view";
 import { Notifications } from "./notifications";
-import { Pace } from "./frame_limiter";
+import { FrameLimiter } from "./frame_limiter";
 import { Settings } from "./settings";
 
 export type Pane = "waiting" | "stream" | "timeline" | "autopilot" | "people";
@@ -77,9 +77,9 @@ const RULES = 300;
 const DECISIONS = 500;
 const NEW_RULE = "";
 const RULE_NOTICES: Record<string, string> = {
-  active: "The rule is in force. Find it again, and revoke it, under Autopilot.",
-  asleep: "The rule is paused: you are asked again about such calls.",
-  revoked: "The rule is revoked: you are asked again about such calls.",
+  active: "The rule is active. You can pause or revoke it under Autopilot.",
+  asleep: "The rule is paused. You will be asked about such calls again.",
+  revoked: "The rule is revoked. You will be asked about such calls again.",
 };
 const NOTICES_MAX = 4;
 const NOTICE_MS = 8_000;
@@ -87,7 +87,7 @@ const REFRESH_MS = 400;
 const RELIST_MS = 1_000;
 const PULSE_MS = 200;
 
-export class Desk {
+export class PageState {
   readonly who: SignedIn;
   readonly space = new Space();
   /** Grows at most once a frame, however much comes, and less often where drawing takes long: for the stream. */
@@ -109,7 +109,7 @@ export class Desk {
   readonly unsaid = signal<readonly Unsaid[]>([]);
   /** What somebody changed of a proposal, and has not approved. */
   readonly edits = new Drafts<Entries>();
-  readonly history = new LookingBack(this);
+  readonly history = new HistoryView(this);
   /** What was, where that is looked at instead. */
   readonly past = computed<Space | null>(() => this.history.past.value?.space ?? null);
   /** Whether the stream stays at its end as it grows. */
@@ -133,7 +133,7 @@ export class Desk {
   });
 
   #connection: Connection | null = null;
-  #pace = new Pace(() =>
+  #pace = new FrameLimiter(() =>
     batch(() => {
       this.version.value += 1;
       this.#beat();
@@ -302,7 +302,7 @@ export class Desk {
     this.state.value = state;
     if (state.is !== "live" || !this.#isBehind) return;
     this.#isBehind = false;
-    this.tell("Some events from while you were disconnected are not shown here. See the history for them.", "bad");
+    this.tell("Some events that happened while you were disconnected are missing here. Open the history to see them.", "bad");
     void this.#refresh();
     void this.#recallQuestions();
     void this.#recallProposals();
@@ -396,7 +396,7 @@ export class Desk {
     if (rule === undefined) return;
     const isMine = this.#orders.delete(rule.id) || (rule.ratifiedBy === this.who.participant && this.#orders.delete(NEW_RULE));
     if (!isMine) return;
-    if (rule.refused !== null) this.tell(`The rule was not put into force: ${rule.refused}.`, "bad");
+    if (rule.refused !== null) this.tell(`The rule was not activated: ${rule.refused}.`, "bad");
     else this.tell(own(RULE_NOTICES, rule.state) ?? `The rule is now ${rule.state}.`, "good");
   }
 
@@ -413,20 +413,20 @@ export class Desk {
   }
 }
 
-const DeskContext = createContext<Desk | null>(null);
-export const DeskProvider = DeskContext.Provider;
+const PageStateContext = createContext<PageState | null>(null);
+export const PageStateProvider = PageStateContext.Provider;
 
-export function useDesk(): Desk {
-  const desk = useContext(DeskContext);
-  if (desk === null) throw new Error("there is no desk around this component");
-  return desk;
+export function usePageState(): PageState {
+  const page = useContext(PageStateContext);
+  if (page === null) throw new Error("there is no page around this component");
+  return page;
 }
 
 /** The same, for who shows what changes in place: drawn anew when something came. */
-export function useLive(): Desk {
-  const desk = useDesk();
-  desk.pulse.value;
-  return desk;
+export function useLive(): PageState {
+  const page = usePageState();
+  page.pulse.value;
+  return page;
 }
 
 function whatFailed(draft: Draft): string {

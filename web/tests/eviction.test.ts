@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { surplus } from "../src/space/keeping";
+import { surplus } from "../src/space/eviction";
 
 interface One {
   of: string;

@@ -16,7 +16,7 @@ import { AutopilotPane } from "../autopilot/pane";
 import { AcceptDialog } from "../autopilot/rule_card";
 import { ChainDialog } from "../proposals/chain_dialog";
 import { ControlDialog } from "../people/control_dialog";
-import { Desk, DeskProvider, useDesk } from "./desk";
+import { PageState, PageStateProvider, usePageState } from "./page_state";
 import { EditDialog } from "../proposals/edit_dialog";
 import { GrantDialog, RevokeDialog } from "../people/grant_dialogs";
 import { Header } from "./header";
@@ -36,40 +36,40 @@ interface Props {
   onSignOut(): void;
 }
 
-export function Workplace({ who, onRefused, onSignOut }: Props) {
-  const desk = useMemo(() => new Desk(who, onRefused), [who]);
+export function App({ who, onRefused, onSignOut }: Props) {
+  const page = useMemo(() => new PageState(who, onRefused), [who]);
   useEffect(() => {
-    void desk.start();
-    const deaf = listenToKeys(desk);
+    void page.start();
+    const deaf = listenToKeys(page);
     return () => {
       deaf();
-      desk.stop();
+      page.stop();
       document.title = "mew";
     };
-  }, [desk]);
+  }, [page]);
   return (
-    <DeskProvider value={desk}>
+    <PageStateProvider value={page}>
       <Title />
       <Header onSignOut={onSignOut} />
       <Panes />
       <Dialogs />
       <Notices />
-    </DeskProvider>
+    </PageStateProvider>
   );
 }
 
 function Title() {
-  const desk = useDesk();
-  const waiting = desk.waiting.value.length;
+  const page = usePageState();
+  const waiting = page.waiting.value.length;
   useEffect(() => {
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${desk.who.space} · mew`;
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${page.who.space} · mew`;
   }, [waiting]);
   return null;
 }
 
 function Panes() {
-  const desk = useDesk();
-  const pane = desk.pane.value;
+  const page = usePageState();
+  const pane = page.pane.value;
   return (
     <main class="panes" data-pane={pane}>
       <Waiting />
@@ -80,7 +80,7 @@ function Panes() {
 }
 
 function Dialogs() {
-  const dialog = useDesk().dialog.value;
+  const dialog = usePageState().dialog.value;
   switch (dialog?.is) {
     case "keys":
       return <KeysDialog />;
@@ -116,13 +116,13 @@ function Dialogs() {
 }
 
 function Notices() {
-  const desk = useDesk();
+  const page = usePageState();
   return (
     <div class="notices" role="status" aria-live="polite">
-      {desk.notices.value.map((notice) => (
+      {page.notices.value.map((notice) => (
         <div key={notice.key} class={`notice ${notice.tone}`}>
           <Words text={notice.text} most={400} />
-          <button type="button" class="quiet" aria-label="dismiss" onClick={() => desk.dismiss(notice.key)}>
+          <button type="button" class="quiet" aria-label="dismiss" onClick={() => page.dismiss(notice.key)}>
             ✕
           </button>
         </div>

@@ -1,17 +1,17 @@
-/** PURE. What to let go of where too much is kept, so that nobody drowns another's. */
+/** PURE. Which records to evict when the page holds too many, so that no participant crowds out another. */
 
-export interface Keeping<One> {
+export interface EvictionPolicy<One> {
   countMax: number;
   sizeMax: number;
   isSettled(one: One): boolean;
   whose(one: One): string;
 }
 
-/** Those to drop, of all in their order: the oldest that are settled; then the oldest of whoever takes the most room. */
-export function surplus<One extends { size: number }>(all: readonly One[], keeping: Keeping<One>): One[] {
+/** Return the records to evict: the oldest settled ones first, then the oldest of the participant that takes the most room. */
+export function surplus<One extends { size: number }>(all: readonly One[], policy: EvictionPolicy<One>): One[] {
   const gone: One[] = [];
   let size = all.reduce((sum, one) => sum + one.size, 0);
-  const isTooMuch = (): boolean => all.length - gone.length > keeping.countMax || size > keeping.sizeMax;
+  const isTooMuch = (): boolean => all.length - gone.length > policy.countMax || size > policy.sizeMax;
   const drop = (one: One): void => {
     gone.push(one);
     size -= one.size;
@@ -19,11 +19,11 @@ export function surplus<One extends { size: number }>(all: readonly One[], keepi
   const unsettled = new Map<string, { size: number; list: One[] }>();
   for (const one of all) {
     if (!isTooMuch()) return gone;
-    if (keeping.isSettled(one)) {
+    if (policy.isSettled(one)) {
       drop(one);
       continue;
     }
-    const whose = keeping.whose(one);
+    const whose = policy.whose(one);
     const theirs = unsettled.get(whose) ?? { size: 0, list: [] };
     theirs.size += one.size;
     theirs.list.push(one);
