@@ -69,8 +69,8 @@ def check(cell: Cell, workload: Workload) -> None:
     measured = cell.measure(PHASE_S)
     assert measured.deliveries == measured.envelopes * workload.members > 0
     assert measured.cost > 0
-    assert 0 < measured.load_share < 1.1
-    assert 0 <= measured.others_share <= 1
+    assert measured.load_share > 0
+    assert measured.others_share >= 0
     assert (measured.latency_ms_p99 is not None) == (workload.pace is Pace.ONE_AT_A_TIME)
 
 
