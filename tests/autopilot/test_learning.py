@@ -22,12 +22,12 @@ from mew.autopilot.settings import (
     InvalidSettings,
     Mode,
     RiskClass,
-    WrittenRule,
     read_settings,
 )
 from mew.autopilot.view import view
 from mew.cli.commands.autopilot import read_config
 from mew.cli.errors import CommandError
+from mew.proposals.written_rule import WrittenRule
 from mew.protocol.json import encode_json
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from mew.protocol.capability import Capability
+from mew.proposals.written_rule import CallFacts, CallRule
 
 from .evidence import bound_in_words
 from .learner import Learner
 from .precedents import Case
 from .rule import Author, Rule, Rung, sentence
-from .settings import AutopilotSettings, Mode, WrittenRule, never_capability
+from .settings import AutopilotSettings, Mode
 
 __all__ = ["Decision", "Policy", "Verdict"]
 
@@ -57,8 +57,8 @@ class Policy:
         self._settings = settings
         self._learner = learner
         self._seed = seed
-        self._never = [(rule, never_capability(rule)) for rule in settings.never]
-        self._allow = [(rule, rule.capability()) for rule in settings.allow]
+        self._never = [CallRule(written) for written in settings.never]
+        self._allow = [CallRule(written) for written in settings.allow]
 
     def decide(
         self,
@@ -71,16 +71,22 @@ class Policy:
         uses_last_hour: Mapping[str, int] | None = None,
     ) -> Decision:
         """Decide about a call. `may_approve` says which ratifiers could approve this call themselves, now."""
-        said = annotations or {}
-        for written, capability in self._never:
-            if _fits(written, capability, case, params, said):
-                return Decision(Verdict.ASK, f"a person must decide: never {_in_words(written)}")
+        call = CallFacts(
+            proposer=case.group.proposer,
+            target=case.group.target,
+            method=case.group.method,
+            params=params,
+            annotations=annotations or {},
+        )
+        for never in self._never:
+            if never.forbids(call):
+                return Decision(Verdict.ASK, f"a person must decide: never {never}")
         guarded = self._learner.guard(case)
         if guarded is not None:
             return self._ask(case, guarded)
-        for place, (written, capability) in enumerate(self._allow):
-            if _fits(written, capability, case, params, said) and _is_closed(written, case):
-                rule, why = f"allow[{place}]", f"written in the settings: {_in_words(written)}"
+        for place, allow in enumerate(self._allow):
+            if allow.allows(call):
+                rule, why = f"allow[{place}]", f"written in the settings: {allow}"
                 if self._is_spent(rule, uses_last_hour):
                     return Decision(Verdict.ASK, f"{rule} has used its budget of this hour", rule)
                 return self._act(Decision(Verdict.FULFIL, why, rule))
@@ -165,33 +171,3 @@ class Policy:
         """A number from 0 to 1 that nobody can predict without the seed and that is the same every time."""
         hashed = sha256(f"{self._seed}\n{purpose}\n{case}".encode()).digest()
         return int.from_bytes(hashed[:8]) / 2**64
-
-
-def _fits(
-    written: str | WrittenRule,
-    capability: Capability,
-    case: Case,
-    params: Mapping[str, Any],
-    annotations: Mapping[str, Any],
-) -> bool:
-    if isinstance(written, WrittenRule):
-        if written.proposer is not None and written.proposer != case.group.proposer:
-            return False
-        if any(annotations.get(name) is not wanted for name, wanted in written.annotation.items()):
-            return False
-    payload = {"method": case.group.method, "params": params}
-    return capability.fits("mcp/request", case.group.target, lambda: payload)
-
-
-def _is_closed(written: WrittenRule, case: Case) -> bool:
-    return written.arguments is None or all(name in written.arguments for name in case.arguments)
-
-
-def _in_words(written: str | WrittenRule) -> str:
-    if isinstance(written, str):
-        return f"`{written}`"
-    parts = [f"`{written.tool or written.method}`"]
-    parts += [f"{name} `{pattern}`" for name, pattern in (written.arguments or {}).items()]
-    parts += [f"by `{written.proposer}`"] if written.proposer else []
-    parts += [f"of `{written.target}`"] if written.target else []
-    return " ".join(parts)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from mew.protocol.capability import Capability
+from mew.proposals.written_rule import CallRule, WrittenRule
 from mew.protocol.errors import InvalidCapability
 
 __all__ = [
@@ -15,8 +15,6 @@ __all__ = [
     "InvalidSettings",
     "Mode",
     "RiskClass",
-    "WrittenRule",
-    "never_capability",
     "read_settings",
 ]
 
@@ -46,38 +44,6 @@ class InvalidSettings(ValueError):
 _RISK: Final = {RiskClass.READ: 0.20, RiskClass.WRITE: 0.10, RiskClass.OUTWARD: 0.05}
 
 
-class WrittenRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule written by hand: every part that is given must fit. Strings may have wildcards, as in capabilities.
-
-    If `arguments` is given, a call with other arguments than these does not fit an `allow` rule.
-    """
-
-    tool: str | None = None
-    method: str = "tools/call"
-    arguments: dict[str, Any] | None = None
-    proposer: str | None = None
-    target: str | None = None
-    annotation: dict[str, bool] = {}
-
-    def capability(self) -> Capability:
-        """The calls it speaks of, as a capability.
-
-        Raises:
-            InvalidCapability: one of its patterns does not compile.
-        """
-        params: dict[str, Any] = {}
-        if self.tool is not None:
-            params["name"] = self.tool
-        if self.arguments:
-            params["arguments"] = self.arguments
-        written: dict[str, Any] = {"kind": "mcp/request", "payload": {"method": self.method}}
-        if params:
-            written["payload"]["params"] = params
-        if self.target is not None:
-            written["to"] = self.target
-        return Capability.parse(written)
-
-
 class AutopilotSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The settings with their defaults; `risk` may be one number for all classes."""
 
@@ -91,7 +57,7 @@ class AutopilotSettings(Struct, frozen=True, forbid_unknown_fields=True):
     budget_per_hour: int = 600
     idle_days: float = 30.0
     never: tuple[str | WrittenRule, ...] = ()
-    allow: tuple[WrittenRule, ...] = ()
+    allow: tuple[str | WrittenRule, ...] = ()
 
     def risk_of(self, risk_class: RiskClass) -> float:
         """The rejection rate that a rule for such tools must exclude; 0 if such a rule never activates."""
@@ -122,24 +88,14 @@ def read_settings(written: Mapping[str, Any]) -> AutopilotSettings:
     _check(settings.budget_per_hour >= 0, "budget_per_hour", "less than 0")
     _check(settings.idle_days > 0, "idle_days", "not more than 0")
     for key, rules in (("never", settings.never), ("allow", settings.allow)):
-        for place, rule in enumerate(rules):
+        for place, one in enumerate(rules):
             try:
-                never_capability(rule)
+                rule = CallRule(one)
             except InvalidCapability as error:
                 raise InvalidSettings(f"autopilot.{key}[{place}]: {error}") from None
-    for place, rule in enumerate(settings.allow):
-        if rule.tool is None and rule.method == "tools/call":
-            raise InvalidSettings(f"autopilot.allow[{place}]: name the tool")
+            if key == "allow" and rule.name is None and rule.method in ("tools/call", "**"):
+                raise InvalidSettings(f"autopilot.allow[{place}]: name the tool")
     return settings
-
-
-def never_capability(rule: str | WrittenRule) -> Capability:
-    """The calls that an entry of `never` speaks of: a capability without its kind (`tools/call:delete_*`), or a rule.
-
-    Raises:
-        InvalidCapability: it does not compile.
-    """
-    return Capability.parse(f"mcp/request:{rule}") if isinstance(rule, str) else rule.capability()
 
 
 def _check(holds: bool, key: str, problem: str) -> None:  # noqa: FBT001 -- reads as an assertion

@@ -8,4 +8,5 @@ Gateway API, SDK, command line, bridge and audit use it; the page's twin in Type
 - `parsing`       what an envelope says of a proposal;  `preview`  a proposal in a few lines of text
 - `catalogue`     which tools there are, learned by watching
 - `digest`, `differences`   whether what ran is what was proposed;  `bounded`  keeps memory bounded and fair
+- `written_rule`  rules about calls, written by hand
 """
