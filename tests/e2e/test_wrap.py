@@ -20,6 +20,7 @@ from mcp.client.stdio import StdioServerParameters
 import mew
 from mew.cli.locate.login import Login, LoginOptions, find_person_login
 from mew.gateway.address_file import read_address
+from mew.mcp_bridge.policy.policy_file import parse_policy
 from mew.mcp_bridge.server.transport.confinement import ConfinementMethod, find_method
 from mew.mcp_bridge.wrap.state_folder import running_wraps, wrap_file
 
@@ -118,6 +119,41 @@ async def test_what_is_allowed_is_done_and_the_rest_when_you_approve_it(
             assert "reject" in why
         assert said(await host.call("read_note", name="a")) == (False, "second")
     assert not running_wraps(environ)
+
+
+async def test_a_policy_hides_denies_and_allows_and_is_read_again(
+    environ: dict[str, str], notes: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    rules = "hide: ['tools/call:environment']\ndeny: [{{tool: read_note, arguments: {{name: secret}}}}]\nallow: [{}]\n"
+    policy.write_text(rules.format("tools/call:read_note"))
+    async with hosting(wrapped(environ, *command(notes, "--policy", str(policy)))) as host:
+        listed = (await host.ask("tools/list"))["result"]["tools"]
+        assert {tool["name"] for tool in listed if not tool["name"].startswith("mew_")} == {
+            "read_note",
+            "write_note",
+        }
+        assert said(await host.call("read_note", name="a")) == (False, "first")
+        is_error, why = said(await host.call("read_note", name="secret"))
+        assert is_error
+        assert "the policy of this server denies `read_note` name `secret`" in why
+        policy.write_text(rules.format("tools/call:write_note"))
+        async with asyncio.timeout(WITHIN_S):
+            await host.until(lambda told: told["method"] == "notifications/tools/list_changed")
+        assert said(await host.call("write_note", name="a", text="second")) == (False, "written")
+
+
+async def test_a_scan_proposes_a_policy(environ: dict[str, str], notes: Path) -> None:
+    scan = await asyncio.create_subprocess_exec(
+        MEW, *command(notes, "--scan"), env=environ, stdout=PIPE, stderr=PIPE
+    )
+    out, _ = await asyncio.wait_for(scan.communicate(), WITHIN_S)
+    assert scan.returncode == 0
+    assert parse_policy(out.decode(), "scan").ask == (
+        "tools/call:read_note",
+        "tools/call:write_note",
+        "tools/call:environment",
+    )
 
 
 async def test_an_allowed_tool_that_is_not_what_it_was_is_asked_about_once(

@@ -8,7 +8,7 @@ import pytest
 import mew
 import mew.testing
 from mew.gateway.config.loader import Config, load_config
-from mew.mcp_bridge.wrap.settings import Allowed
+from mew.mcp_bridge.policy.policy import CallPolicy, PolicySettings
 from mew.mcp_bridge.wrap.space_file import space_text
 from mew.protocol.capability import CapabilitySet
 from mew.protocol.envelope import ParticipantId
@@ -16,9 +16,10 @@ from mew.protocol.envelope import ParticipantId
 EXAMPLE = Path(__file__).parents[3] / "examples" / "read-only" / "space.yaml"
 
 
-def written(folder: Path, allowed: Allowed, *, ephemeral: bool = False) -> Config:
+def written(folder: Path, rules: PolicySettings, *, ephemeral: bool = False) -> Config:
+    policy = CallPolicy(rules, host="host", server="files", clock=lambda: 0.0)
     file = folder / "space.yaml"
-    file.write_text(space_text("files-2", "files", allowed, ephemeral=ephemeral))
+    file.write_text(space_text("files-2", "files", policy, ephemeral=ephemeral))
     return load_config(file, {})
 
 
@@ -40,11 +41,11 @@ def may(config: Config, method: str, **params: Any) -> tuple[bool, bool]:
     "method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
 )
 def test_a_host_sees_what_there_is(tmp_path: Path, method: str) -> None:
-    assert may(written(tmp_path, Allowed()), method) == (True, True)
+    assert may(written(tmp_path, PolicySettings()), method) == (True, True)
 
 
 def test_a_host_that_is_allowed_nothing_reads_nothing_and_proposes_everything(tmp_path: Path) -> None:
-    config = written(tmp_path, Allowed())
+    config = written(tmp_path, PolicySettings())
     assert may(config, "tools/call", name="read_file") == (False, True)
     assert may(config, "resources/read", uri="file:///x") == (False, True)
     assert may(config, "prompts/get", name="p") == (False, True)
@@ -53,7 +54,15 @@ def test_a_host_that_is_allowed_nothing_reads_nothing_and_proposes_everything(tm
 
 def test_what_is_allowed_is_made(tmp_path: Path) -> None:
     config = written(
-        tmp_path, Allowed(tools=["read_*", "stat"], resources=["file:///data/**"], prompts=["greet"])
+        tmp_path,
+        PolicySettings(
+            allow=(
+                "tools/call:read_*",
+                "tools/call:stat",
+                "resources/read:file:///data/**",
+                "prompts/get:greet",
+            )
+        ),
     )
     assert may(config, "tools/call", name="read_file") == (True, True)
     assert may(config, "tools/call", name="stat") == (True, True)
@@ -66,13 +75,13 @@ def test_what_is_allowed_is_made(tmp_path: Path) -> None:
 
 
 def test_everything_may_be_allowed(tmp_path: Path) -> None:
-    config = written(tmp_path, Allowed(tools=["*"]))
+    config = written(tmp_path, PolicySettings(allow=("tools/call:*",)))
     assert may(config, "tools/call", name="any/thing") == (True, True)
     assert may(config, "resources/read", uri="file:///x") == (False, True)
 
 
 def test_a_host_decides_nothing_and_a_server_calls_nobody(tmp_path: Path) -> None:
-    config = written(tmp_path, Allowed(tools=["*"]))
+    config = written(tmp_path, PolicySettings(allow=("tools/call:*",)))
     for kind in ("mcp/reject", "capability/grant", "space/invite", "participant/pause", "mcp/response"):
         assert not held(config, "host").fits(kind, [], dict)
         assert not held(config, "files").fits(kind, [], dict)
@@ -83,8 +92,8 @@ def test_a_host_decides_nothing_and_a_server_calls_nobody(tmp_path: Path) -> Non
 
 
 def test_nothing_is_kept_of_what_is_ephemeral(tmp_path: Path) -> None:
-    assert written(tmp_path, Allowed()).journal is not None
-    assert written(tmp_path, Allowed(), ephemeral=True).journal is None
+    assert written(tmp_path, PolicySettings()).journal is not None
+    assert written(tmp_path, PolicySettings(), ephemeral=True).journal is None
 
 
 # The example.

@@ -12,10 +12,19 @@ from mew.client.errors import MewError, RpcError
 from mew.mcp_bridge.host.calls.call import HostCall
 from mew.mcp_bridge.host.calls.params import inward, is_json
 from mew.mcp_bridge.host.calls.registry import HostCalls
-from mew.mcp_bridge.host.calls.results import WHY, HostOperation, NoResultCode, completed, failed, joined
+from mew.mcp_bridge.host.calls.results import (
+    WHY,
+    DeniedByPolicy,
+    HostOperation,
+    NoResultCode,
+    completed,
+    failed,
+    joined,
+)
 from mew.mcp_bridge.host.calls.wait import CallWait, RetryState
 from mew.mcp_bridge.host.offers.discovery import OfferKind
 from mew.mcp_bridge.host.offers.offers import HostOffer, HostOffers, OfferOrigin
+from mew.mcp_bridge.policy.policy import PolicyAction
 from mew.proposals.differences import same
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named, visible
@@ -180,6 +189,7 @@ class HostAnswers:
         participant = operation.origin.participant
         payload = {"jsonrpc": "2.0", "id": 0, "method": operation.method, "params": asked}
         offer = self._offers.find(what, name)
+        is_asked = self._judged(what, name, operation.method, asked)
         is_trusted = what is not OfferKind.TOOLS or self._offers.trusts(offer)
         if (
             what is not OfferKind.RESOURCES  # of which a template stands for any number
@@ -190,8 +200,30 @@ class HostAnswers:
         schema = offer.item.get("inputSchema") if offer is not None and what is OfferKind.TOOLS else None
         if host.news.level is not None:
             self._logs.want((participant,), host.news.level)
-        approved = None if is_trusted else partial(self._offers.approve, offer)
+        approved = partial(self._offers.approve, offer) if not is_trusted else _nothing if is_asked else None
         return await self._calls.begin(operation, asked, host.news, schema=schema, approved=approved)
+
+    def _judged(self, what: OfferKind, name: str, method: str, asked: Mapping[str, Any]) -> bool:
+        """Whether a person has to decide by the policy, whatever our capabilities allow.
+
+        Raises:
+            DeniedByPolicy: the policy says no.
+            RpcError: the host is not to know that there is such a thing.
+        """
+        policy, offer = self._settings.policy, self._offers.find(what, name)
+        if policy is None:
+            return False
+        annotations = offer.item.get("annotations") if offer is not None else None
+        decision = policy.decide(method, asked, annotations if isinstance(annotations, Mapping) else None)
+        match decision.action:
+            case PolicyAction.HIDE:
+                raise self._unknown(what, name)
+            case PolicyAction.DENY:
+                raise DeniedByPolicy(decision.why)
+            case PolicyAction.ASK:
+                return what is OfferKind.TOOLS or not decision.is_default
+            case PolicyAction.ALLOW:
+                return False
 
     async def _again(
         self, state: RetryState | None, operation: HostOperation, asked: dict[str, Any]
@@ -232,6 +264,10 @@ def _is_repeatable(offer: HostOffer | None) -> bool:
     """Whether the tool says that to call it twice is as to call it once, or is none."""
     hints = {} if offer is None else offer.item.get("annotations")
     return isinstance(hints, dict) and True in (hints.get("readOnlyHint"), hints.get("idempotentHint"))
+
+
+def _nothing() -> None:
+    """Trust nothing more than before: the policy asks about each call."""
 
 
 def _take_answers(call: HostCall, answers: Any) -> None:

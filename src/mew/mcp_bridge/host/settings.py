@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from mew.mcp_bridge.host_profiles import ProfileName
 
-if TYPE_CHECKING:  # it reads and writes a file
+if TYPE_CHECKING:  # they are made of what is here
     from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
+    from mew.mcp_bridge.policy.policy import CallPolicy
 
 __all__ = ["HostSettings"]
 
@@ -34,6 +35,8 @@ class HostSettings:
     """How long a call whose host gave up stays proposed, so that the same call finds it again."""
     trust: "ToolTrust | None" = None
     """Which tools may be called without approval as far as our capabilities allow; None: all."""
+    policy: "CallPolicy | None" = None
+    """What becomes of each call to `only`; None: what our capabilities say."""
 
     @property
     def takes_part(self) -> bool:

@@ -120,6 +120,15 @@ class Bridge:
         """What the server said of itself; None while it is down."""
         return None if self._lifecycle.link is None else self._lifecycle.link.terms
 
+    async def tools(self) -> list[dict[str, Any]]:
+        """The tools of the server, as it lists them.
+
+        Raises:
+            RpcError: it does not.
+        """
+        current_request.set(None)
+        return await self._translator.survey()
+
     async def serve(self, client: Client) -> None:
         """As `run_bridge`."""
         behaviour = Behaviour(start=[self._start], stop=[self._lifecycle.halt], status=[self._status])

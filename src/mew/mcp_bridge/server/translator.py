@@ -113,19 +113,22 @@ class Translator:
     def forget(self, sender: str) -> None:
         self._subscriptions.forget(sender)
 
-    async def survey(self) -> None:
-        """Look at all tools: those that are new are remembered as they are, those that changed are said.
+    async def survey(self) -> list[dict[str, Any]]:
+        """Return all tools: those that are new are remembered as they are, those that changed are said.
 
         Raises:
             RpcError: the server does not list them.
         """
         params: dict[str, Any] = {}
+        found: list[dict[str, Any]] = []
         for _ in range(_PAGES_MAX):
             page = await self._listed(await self._lifecycle.request("tools/list", params))
+            found += [tool for tool in page.get("tools", ()) if isinstance(tool, dict) and "name" in tool]
             cursor = page.get("nextCursor")
             if cursor is None or cursor == params.get("cursor"):
-                return
+                break
             params = {"cursor": cursor}
+        return found
 
     # What the server is asked.
 

@@ -1,22 +1,13 @@
 """PURE. What to wrap and how, and where it came to be."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mew.mcp_bridge.host_profiles import ProfileName
+from mew.mcp_bridge.policy.policy import PolicySettings
 from mew.mcp_bridge.server.settings import Command, Endpoint
 
-__all__ = ["Allowed", "RunningWrap", "WrapSettings"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Allowed:
-    """What a host may do without being approved, as patterns: tools and prompts by name, resources by URI."""
-
-    tools: Sequence[str] = ()
-    resources: Sequence[str] = ()
-    prompts: Sequence[str] = ()
+__all__ = ["RunningWrap", "WrapSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +16,15 @@ class WrapSettings:
 
     `command` tells this command from others with the same name, or is None where they are to share a space.
     `keep_token`: keep the reviewer's token in a file, where every program of the user can read it (decision 0021).
+    `policy` holds whatever `policy_file` says beside it, which is followed as it changes.
     `wait_s` is how long a host waits for your word at a time, `open_s` how long what it wants stays proposed.
     """
 
     name: str
     server: Command | Endpoint
     command: str | None = None
-    allowed: Allowed = field(default_factory=Allowed)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    policy_file: Path | None = None
     port: int = 0
     ephemeral: bool = False
     keep_token: bool = False

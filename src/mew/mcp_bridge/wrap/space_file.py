@@ -4,8 +4,9 @@ from typing import Any
 
 import yaml
 
+from mew.mcp_bridge.policy.policy import CallPolicy
+
 from .server_name import HOST, VIEWER, YOU
-from .settings import Allowed
 
 __all__ = ["space_text"]
 
@@ -14,9 +15,9 @@ _LISTINGS = ["**/list"]
 
 
 def space_text(
-    space: str, server: str, allowed: Allowed, *, ephemeral: bool, keep_token: bool = False
+    space: str, server: str, policy: CallPolicy, *, ephemeral: bool, keep_token: bool = False
 ) -> str:
-    """The file: the host may see what the server offers and call what is allowed, and may propose everything else.
+    """The file: the host may see what the server offers and call or propose what the policy lets it.
 
     Commands look on as the viewer, whose token is in a file. Unless `keep_token`, that of the reviewer is in none.
     """
@@ -29,30 +30,19 @@ def space_text(
         "participants": {
             YOU: {"capabilities": ["*"]},
             VIEWER: {"capabilities": _of_viewer(server)},
-            HOST: {"capabilities": _of_host(server, allowed)},
+            HOST: {"capabilities": _of_host(server, policy)},
             server: {"capabilities": _of_server()},
         },
     }
     return _NOTE + yaml.safe_dump(file, sort_keys=False)
 
 
-def _of_host(server: str, allowed: Allowed) -> list[Any]:
-    calls = [
-        ("tools/call", "name", allowed.tools),
-        ("prompts/get", "name", allowed.prompts),
-        (["resources/read", "resources/subscribe", "resources/unsubscribe"], "uri", allowed.resources),
-    ]
+def _of_host(server: str, policy: CallPolicy) -> list[Any]:
     harmless = [*_LISTINGS, "initialize", "server/discover", "ping", "logging/setLevel", "notifications/**"]
-    if allowed.prompts or allowed.resources:
-        harmless.append("completion/complete")  # it tells of what is there
     return [
         {"kind": "mcp/request", "to": server, "payload": {"method": harmless}},
-        *(
-            {"kind": "mcp/request", "to": server, "payload": {"method": method, "params": {key: list(names)}}}
-            for method, key, names in calls
-            if names
-        ),
-        {"kind": ["mcp/proposal", "mcp/withdraw"]},
+        *policy.capabilities(),
+        {"kind": "mcp/withdraw"},
         {"kind": ["chat", "chat/acknowledge", "participant/status"]},
     ]
 

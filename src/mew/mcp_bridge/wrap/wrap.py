@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from mew.client.client import Client, connect
@@ -16,6 +17,8 @@ from mew.gateway.server import Gateway
 from mew.mcp_bridge.host import HostSettings, serve_http, serve_stdio
 from mew.mcp_bridge.host.offers.tool_trust import ToolTrust
 from mew.mcp_bridge.host.transport.http import secret_in
+from mew.mcp_bridge.policy.policy import CallPolicy, PolicySettings
+from mew.mcp_bridge.policy.policy_file import follow_policy, read_policy
 from mew.mcp_bridge.server.bridge import Bridge
 from mew.mcp_bridge.server.settings import ServerSettings
 
@@ -51,7 +54,8 @@ async def wrap(
     """
     async with AsyncExitStack() as stack:
         file = await stack.enter_async_context(taken_place(wrapping.name, wrapping.command, environ))
-        config, space = _config(file, wrapping), file.parent.name
+        policy = CallPolicy(_rules(wrapping), host=HOST, server=wrapping.name, clock=monotonic)
+        config, space = _config(file, wrapping, policy), file.parent.name
         kept = () if wrapping.keep_token else (YOU, HOST, wrapping.name)
         tokens = private_tokens(config, space, *kept)
         lay_seal(config, space, environ)
@@ -73,8 +77,17 @@ async def wrap(
 
         where = RunningWrap(space, gateway.url, file)
         host = await stack.enter_async_context(member(HOST))
-        trust = await _trust(config, wrapping)
-        running = [bridged(), _served(host, wrapping, where, trust, ready)]
+        trust = await _trust(config, wrapping, policy)
+        policy.on_change(lambda: trust.use(policy.tool_patterns))
+        running = [bridged(), _served(host, wrapping, where, trust, policy, ready)]
+        if wrapping.policy_file is not None:
+
+            def use(rules: PolicySettings) -> None:
+                policy.use(wrapping.policy.and_also(rules))
+                _config(file, wrapping, policy)
+                gateway.reload()
+
+            running.append(follow_policy(wrapping.policy_file, use))
         if not wrapping.keep_token:
             running.append(call_reviewer(host, lambda: open_page(where, tokens[YOU])))
         await _until_one_ends(*running)
@@ -84,9 +97,14 @@ def _fingerprints(config: Config, wrapping: WrapSettings) -> Path | None:
     return None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.json"
 
 
-async def _trust(config: Config, wrapping: WrapSettings) -> ToolTrust:
+def _rules(wrapping: WrapSettings) -> PolicySettings:
+    file = wrapping.policy_file
+    return wrapping.policy if file is None else wrapping.policy.and_also(read_policy(file))
+
+
+async def _trust(config: Config, wrapping: WrapSettings, policy: CallPolicy) -> ToolTrust:
     path = None if wrapping.ephemeral else config.state_dir / "bridge" / f"{wrapping.name}.allowed.json"
-    trust = ToolTrust(wrapping.allowed.tools, path)
+    trust = ToolTrust(policy.tool_patterns, path)
     await asyncio.to_thread(trust.load)
     return trust
 
@@ -96,6 +114,7 @@ async def _served(
     wrapping: WrapSettings,
     where: RunningWrap,
     trust: ToolTrust,
+    policy: CallPolicy,
     ready: Callable[[RunningWrap], None],
 ) -> None:
     settings = HostSettings(
@@ -104,6 +123,7 @@ async def _served(
         open_s=wrapping.open_s,
         host=wrapping.host,
         trust=trust,
+        policy=policy,
         approver=f"the user, who sees it on the page or with 'mew proposals --wrapped {where.name}'",
     )
     if wrapping.http is None:
@@ -134,11 +154,11 @@ async def _until_one_ends(*running: Coroutine[Any, Any, None]) -> None:
         raise several.exceptions[0] from None
 
 
-def _config(file: Path, wrapping: WrapSettings) -> Config:
+def _config(file: Path, wrapping: WrapSettings, policy: CallPolicy) -> Config:
     text = space_text(
         file.parent.name,
         wrapping.name,
-        wrapping.allowed,
+        policy,
         ephemeral=wrapping.ephemeral,
         keep_token=wrapping.keep_token,
     )

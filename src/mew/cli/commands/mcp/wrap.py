@@ -6,7 +6,7 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -55,6 +55,22 @@ def wrap(
         list[str] | None,
         typer.Option("--allow-prompt", metavar="PATTERN", help="Prompts to get without asking. Repeatable."),
     ] = None,
+    deny: Annotated[
+        list[str] | None,
+        typer.Option("--deny", metavar="PATTERN", help="Tools that are never called. Repeatable."),
+    ] = None,
+    hide: Annotated[
+        list[str] | None,
+        typer.Option("--hide", metavar="PATTERN", help="Tools that hosts do not see. Repeatable."),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="File with rules (hide, deny, ask, allow, limits); read again when it changes.",
+        ),
+    ] = None,
     header: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,6 +105,10 @@ def wrap(
             help="Keep the token that approves in a file: every program of yours can then approve.",
         ),
     ] = False,
+    scan: Annotated[
+        bool,
+        typer.Option("--scan", help="Print a policy made from what the server's tools say, and stop."),
+    ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", hidden=True)] = False,  # for 'mew mcp uninstall'
 ) -> None:
     """Put an approval layer in front of an MCP server: calls you did not allow wait for your approval.
@@ -97,8 +117,9 @@ def wrap(
     """
     # Here, so that other commands start without them.
     from mew.gateway.logs import LogFormat, LogLevel, set_up
+    from mew.mcp_bridge.policy.policy import PolicySettings
     from mew.mcp_bridge.wrap.server_name import command_digest, name_of, participant_name
-    from mew.mcp_bridge.wrap.settings import Allowed, WrapSettings
+    from mew.mcp_bridge.wrap.settings import WrapSettings
 
     set_up(LogFormat.TEXT, LogLevel.WARNING)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it says with a traceback what hosts are told
@@ -110,20 +131,30 @@ def wrap(
         )
     if name is not None and participant_name(name) != name:
         raise CommandError(f"--name: {name!r} will not do; {participant_name(name)!r} would")
+    address = None if http is None else read_address(http)
+    called, server = name or name_of(words), _server(words, header or [], unconfined=unconfined)
+    if scan:
+        _scan(called, server)
+        return
     _run(
         WrapSettings(
-            name=name or name_of(words),
+            name=called,
             command=None if name else command_digest(words),
-            allowed=Allowed(
-                tools=_patterns("--allow", allow),
-                resources=_patterns("--allow-resource", allow_resource),
-                prompts=_patterns("--allow-prompt", allow_prompt),
+            policy=PolicySettings(
+                hide=_rules("--hide", hide),
+                deny=_rules("--deny", deny),
+                allow=(
+                    *_rules("--allow", allow),
+                    *_rules("--allow-resource", allow_resource, "resources/read"),
+                    *_rules("--allow-prompt", allow_prompt, "prompts/get"),
+                ),
             ),
+            policy_file=policy,
             port=port,
             ephemeral=ephemeral,
             keep_token=keep_token,
-            http=None if http is None else read_address(http),
-            server=_server(words, header or [], unconfined=unconfined),
+            http=address,
+            server=server,
             wait_s=wait,
             open_s=expire,
             host=host,
@@ -152,6 +183,28 @@ def _run(wrapping: "WrapSettings") -> None:
         raise typer.Exit(_DIED if error.worked else _WRONG) from None
     except (StateFolderError, ConfigError, MewError, OSError, ValueError) as error:
         raise CommandError(str(error)) from error
+
+
+def _scan(name: str, server: "Command | Endpoint") -> None:
+    """Print a policy that is made from what the tools of the server say of themselves."""
+    import asyncio
+
+    from mew.client.errors import RpcError
+    from mew.mcp_bridge.policy.scan import proposed_policy
+    from mew.mcp_bridge.server.bridge import Bridge
+    from mew.mcp_bridge.server.errors import ServerUnavailable
+    from mew.mcp_bridge.server.settings import ServerSettings
+
+    async def listed() -> list[dict[str, Any]]:
+        settings = ServerSettings(server=server, restart="never")
+        async with Bridge(settings, tell=lambda line: typer.echo(f"{name} | {line}", err=True)) as bridge:
+            return await bridge.tools()
+
+    try:
+        tools = asyncio.run(listed())
+    except (ServerUnavailable, RpcError) as error:
+        raise CommandError(f"{name}: {error}") from error
+    typer.echo(proposed_policy(name, tools), nl=False)
 
 
 def _say(where: "RunningWrap", wrapping: "WrapSettings") -> None:
@@ -205,9 +258,10 @@ async def _open_page(where: "RunningWrap", token: str) -> None:
 
 
 def _without_asking(wrapping: "WrapSettings") -> str:
-    allowed = wrapping.allowed
-    patterns = dict.fromkeys([*allowed.tools, *allowed.resources, *allowed.prompts])
-    return f"calls other than {', '.join(patterns)}" if patterns else "all calls"
+    if wrapping.policy_file is not None:
+        return f"calls that {wrapping.policy_file} does not allow"
+    rules = [str(rule).partition(":")[2] for rule in wrapping.policy.allow]
+    return f"calls other than {', '.join(dict.fromkeys(rules))}" if rules else "all calls"
 
 
 def _server(words: list[str], headers: list[str], *, unconfined: bool) -> "Command | Endpoint":
@@ -224,16 +278,18 @@ def _server(words: list[str], headers: list[str], *, unconfined: bool) -> "Comma
     return confine(server, token=None, environ=os.environ, here=Path.cwd())
 
 
-def _patterns(option: str, written: list[str] | None) -> list[str]:
-    from mew.protocol.capability import Capability
+def _rules(option: str, written: list[str] | None, method: str = "tools/call") -> tuple[str, ...]:
+    """The patterns as rules about calls."""
+    from mew.proposals.written_rule import CallRule
     from mew.protocol.errors import InvalidCapability
 
-    for pattern in written or ():
+    rules = tuple(f"{method}:{pattern}" for pattern in written or ())
+    for rule in rules:
         try:
-            Capability.parse({"kind": "mcp/request", "payload": {"name": pattern}})
+            CallRule(rule)
         except InvalidCapability as error:
-            raise CommandError(f"{option}: {str(error).removeprefix('payload.name ')}") from error
-    return written or []
+            raise CommandError(f"{option}: {str(error).partition(' ')[2]}") from error
+    return rules
 
 
 def _tell(line: str) -> None:

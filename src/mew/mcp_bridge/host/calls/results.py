@@ -21,6 +21,7 @@ from mew.protocol.visible import literal, named, visible
 __all__ = [
     "WHY",
     "CallEnd",
+    "DeniedByPolicy",
     "HostOperation",
     "NoResultCode",
     "completed",
@@ -63,6 +64,8 @@ class NoResultCode(StrEnum):
     NO_SUCH_TOOL = "no_such_tool"
     SCHEMA_MISMATCH = "schema_mismatch"
     REFUSED = "refused"
+    DENIED = "denied"
+    """By the policy of a wrapped server."""
     DISCONNECTED = "disconnected"
     BROKEN = "broken"
     FAILED = "failed"
@@ -72,6 +75,10 @@ class NoResultCode(StrEnum):
 
 
 _OURS: Final = frozenset(NoResultCode)
+
+
+class DeniedByPolicy(MewError):
+    """The policy of a wrapped server says no; the text says which rule."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,9 @@ def failed(operation: HostOperation, error: MewError, approved: Fulfilled | None
         case Unanswered():
             text = f"{whose} did not answer in time: {error}. It may have been carried out."
             return _without(operation, NoResultCode.TIMEOUT, text)
+        case DeniedByPolicy():
+            text = f"This call is not allowed: {error}. Nothing was done; do not try it again."
+            return _without(operation, NoResultCode.DENIED, text)
         case Refused(why=why):
             text = f"The gateway refused this call: {error}. Nothing was done."
             return _without(operation, NoResultCode.REFUSED, text, reason=str(why))

@@ -17,12 +17,11 @@ from pydantic import BaseModel, ValidationError
 
 from mew.client.client import Client
 from mew.client.errors import MewError, RpcError, Unanswered
+from mew.mcp_bridge.policy.permits import Permit, Permits
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import encode_json
 from mew.protocol.kinds import Kind, McpRequest, McpResponse, Presence, Welcome
 from mew.protocol.visible import named, visible
-
-from .permits import Permit, Permits
 
 __all__ = ["OfferDiscovery", "OfferKind", "listed", "valid"]
 

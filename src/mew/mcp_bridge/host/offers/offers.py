@@ -11,9 +11,9 @@ from mew.client.client import Client
 from mew.client.mcp.model_tools import exposed_name, split_exposed_name
 from mew.mcp_bridge.host.settings import HostSettings
 from mew.mcp_bridge.marks import CHANGED, unmarked_fields
+from mew.mcp_bridge.policy.permits import Permit
 
 from .discovery import OfferDiscovery, OfferKind
-from .permits import Permit
 from .resource_uris import ResourceUris
 
 __all__ = ["ORIGIN", "HostOffer", "HostOffers", "OfferOrigin", "shown"]
@@ -113,6 +113,7 @@ class HostOffers:
         self._me = me
         self._only = settings.only
         self._trust = settings.trust
+        self._policy = settings.policy
         self._changed = changed
         self._reserved = frozenset(reserved)
         self._discovery = OfferDiscovery(me, settings.only, self._update)
@@ -120,6 +121,8 @@ class HostOffers:
 
     async def run(self) -> None:
         """Until cancelled."""
+        if self._policy is not None:
+            self._policy.on_change(self._update)
         await self._discovery.run()
 
     async def settled(self) -> None:
@@ -185,11 +188,17 @@ class HostOffers:
 
     def _add(self, what: OfferKind, participant: str, item: dict[str, Any]) -> None:
         name = item[what.key]
-        allowed = self._discovery.permits.of(participant, what.use, name)
+        annotations = item.get("annotations") if what is OfferKind.TOOLS else None
+        if self._policy is None:
+            allowed = self._discovery.permits.of(participant, what.use, name)
+            is_hidden = allowed is Permit.NONE
+        else:
+            allowed = self._policy.permit(what.use, name, annotations)
+            is_hidden = self._policy.hides(what.use, name, annotations)
         if what is OfferKind.TOOLS and self._trust is not None and not self._trust.trusts(item):
             allowed = _WITHOUT_TRUST[allowed]
         outward = self._outward(what, participant, name)
-        if allowed is Permit.NONE or outward in self._offers[what]:
+        if is_hidden or outward in self._offers[what]:
             return
         self._offers[what][outward] = HostOffer(
             participant,

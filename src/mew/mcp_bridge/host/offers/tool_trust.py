@@ -41,11 +41,16 @@ class ToolTrust:
     def __init__(self, patterns: Sequence[str], path: Path | None) -> None:
         """With no path, what is trusted is forgotten with the process."""
         self._path = path
+        self._allowed: dict[str, dict[str, str]] = {}
+        self._saving = asyncio.Lock()
+        self.use(patterns)
+
+    def use(self, patterns: Sequence[str]) -> None:
+        """Trust by these patterns from now on; those that are new are for the tools of the next listing."""
         self._fitting = {
             pattern: Capability.parse({"kind": "*", "payload": {"name": pattern}}) for pattern in patterns
         }
-        self._allowed: dict[str, dict[str, str]] = {}
-        self._saving = asyncio.Lock()
+        self._allowed = {name: tools for name, tools in self._allowed.items() if name in self._fitting}
 
     def load(self) -> None:
         """Read the file. One that is damaged trusts nothing: every tool is asked about once more.

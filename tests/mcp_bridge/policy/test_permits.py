@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mew.mcp_bridge.host.offers.permits import Permit, Permits
+from mew.mcp_bridge.policy.permits import Permit, Permits
 from mew.protocol.capability import Capability, CapabilitySet
 
 CALL = "tools/call"
