@@ -8,10 +8,11 @@ from typing import Any
 
 from mew.autopilot.comparison import Change, PolicyComparison
 from mew.autopilot.participant import AutopilotParticipant
-from mew.autopilot.settings import AutopilotSettings, Mode, WrittenRule
+from mew.autopilot.settings import AutopilotSettings, Mode
 from mew.autopilot.state import AutopilotState
 from mew.cli.commands.review.always import ladder_of, ratify, rung_in_words
 from mew.client.client import Client
+from mew.proposals.written_rule import WrittenRule
 from mew.protocol.envelope import Envelope
 from mew.protocol.json import encode_json
 from mew.testing import Space

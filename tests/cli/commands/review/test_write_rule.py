@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from mew.cli.commands.autopilot import read_config
 from mew.cli.main import app
+from mew.proposals.written_rule import WrittenRule
 
 FILES = {
     "no list yet": "space:\n  id: x\nautopilot: # learns\n  mode: suggest # or act\n\nserver:\n  port: 1\n",
@@ -32,7 +33,9 @@ def test_a_rule_is_added_and_every_line_of_the_file_stays(text: str, tmp_path: P
     write(file, "--tool", "delete_*", "--never")
     after = read_config(file)
     assert after.allow[:-1] == before.allow
-    assert (after.allow[-1].tool, after.allow[-1].arguments) == ("read_file", {"path": "docs/**"})
+    last = after.allow[-1]
+    assert isinstance(last, WrittenRule)
+    assert (last.tool, last.arguments) == ("read_file", {"path": "docs/**"})
     assert len(after.never) == 1
     assert (after.mode, after.audit) == (before.mode, before.audit)
     assert {line.split("]")[0] for line in text.splitlines()} <= {
