@@ -97,7 +97,7 @@ class Caller(Member):
         Raises:
             RpcError: the answer is a JSON-RPC error, or no result as MCP has them.
             NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
-            UnknownTool, InvalidArguments: of `tools/call`, as `call`.
+            UnknownTool: of `tools/call`, as `call`.
             Absent: nobody of that name is in the space.
             Unanswered: no answer came in time.
             Refused: I may neither request nor propose it, or the gateway said no.
@@ -162,8 +162,6 @@ class Caller(Member):
             ToolError: the tool ran and failed.
             NotFulfilled: the proposal was rejected, withdrawn, or nobody took it up in time: `outcome` says which.
             UnknownTool: the participant is known to list no such tool; nothing was sent.
-            InvalidArguments: it would be a proposal, and the tool's schema does not allow the arguments. A property
-                with a default may be missing and a scalar may be given as text, since servers take such calls.
             RpcError, Absent, Unanswered, Refused, StreamBroken, Disconnected: as `ask`.
         """
         result = await self._proposals.ask(

@@ -122,11 +122,10 @@ class Client(Caller):
 
         Raises:
             UnknownTool: the participant lists no such tool; nothing was sent.
-            InvalidArguments: the tool's schema does not allow the arguments; nothing was sent.
             ValueError, Refused, Unanswered, Disconnected: as `propose`.
         """
         params = tool_call(tool, arguments)
-        await self._proposals.listings.check(participant, params)
+        why = await self._proposals.listings.check(participant, params, why)
         return await self.propose(
             "tools/call",
             params,

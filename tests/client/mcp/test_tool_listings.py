@@ -1,6 +1,7 @@
 """The tools of a space: who is asked for them, and what is not put to a person because of them."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -135,7 +136,7 @@ async def test_a_tool_that_is_not_listed_is_never_put_to_a_person(use: str) -> N
 
 
 @pytest.mark.parametrize("use", ["call", "propose_call"])
-async def test_arguments_that_cannot_work_are_never_put_to_a_person(use: str) -> None:
+async def test_arguments_that_do_not_match_the_schema_are_proposed_with_a_note(use: str) -> None:
     async with (
         asyncio.timeout(5),
         Space(WHO) as space,
@@ -143,11 +144,16 @@ async def test_arguments_that_cannot_work_are_never_put_to_a_person(use: str) ->
         space.connect("ann") as ann,
         space.connect("bot") as bot,
     ):
-        ear = Ear(ann.connection)
-        with pytest.raises(mew.InvalidArguments, match="'content' is a required property"):
-            await getattr(bot, use)("files", "write_file", {"path": "a"})
-        await settled(bot.connection, ann.connection)
-        assert ear.all(Kind.MCP_PROPOSAL) == []
+        asking = asyncio.ensure_future(getattr(bot, use)("files", "write_file", {"path": "a"}, why="to test"))
+        async for review in ann.proposals():
+            assert review.record.why == (
+                "to test\nThe call does not match the tool's schema: 'content' is a required property"
+            )
+            assert "does not match the tool's schema" in review.preview()
+            await review.reject()
+            break
+        with suppress(mew.NotFulfilled):
+            await asking
 
 
 async def test_what_servers_are_known_to_take_is_proposed() -> None:
@@ -190,12 +196,12 @@ async def test_a_known_listing_is_not_asked_for_again_until_its_participant_rejo
         async with space.serving(files(), "files"):
             await settled(bot.connection)
             for _ in range(3):
-                await known.check("files", call)
+                await known.check("files", call, None)
             assert asked(ear, "files") == 1
         async with space.serving(clock(), "files"):
             await settled(bot.connection)
             with pytest.raises(mew.UnknownTool):
-                await known.check("files", call)
+                await known.check("files", call, None)
             assert asked(ear, "files") == 2
 
 

@@ -22,7 +22,7 @@ from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.client.errors import MewError, Unanswered
 from mew.client.mcp.requests import operation
-from mew.client.mcp.validation import InvalidArguments, check_call
+from mew.client.mcp.validation import mismatch
 from mew.client.proposals.outcomes import Fulfilled, ProposalUpdate
 from mew.proposals.catalogue import Tool
 from mew.protocol.kinds import Kind
@@ -109,7 +109,7 @@ def call(
         raise CommandError("--raw may send commands to a terminal; redirect it, or leave it out")
 
     async def core(me: Client) -> Any:
-        given = await arguments_for(me, participant, tool, pairs or [], arguments)
+        given, _ = await arguments_for(me, participant, tool, pairs or [], arguments)
         async with answering(me):
             return await me.call(
                 participant,
@@ -154,11 +154,11 @@ def propose(
     """
 
     async def core(me: Client) -> tuple[str, Any]:
-        given = await arguments_for(me, participant, tool, pairs or [], arguments)
+        given, problem = await arguments_for(me, participant, tool, pairs or [], arguments)
         if no_wait:
             payload = operation("tools/call", {"name": tool, "arguments": given})
-            if why is not None:
-                payload["why"] = why
+            if said := "\n".join(filter(None, (why, problem))):
+                payload["why"] = said
             if expire is not None:
                 payload["expires_at"] = (datetime.now(UTC) + timedelta(seconds=expire)).isoformat()
             return (await me.send(Kind.MCP_PROPOSAL, payload, to=participant)).id, None
@@ -207,31 +207,30 @@ async def offered(me: Client, participant: str | None) -> Mapping[str, Sequence[
 
 async def arguments_for(
     me: Client, participant: str, tool: str, pairs: list[str], whole: str | None
-) -> dict[str, Any]:
-    """As typed, read by the schema of the tool where it can be seen.
+) -> tuple[dict[str, Any], str | None]:
+    """Read arguments as typed, by the schema of the tool if it is known; return also how they do not match it.
 
     Raises:
-        CommandError: they are not arguments, or not what the tool takes; there is no such tool.
+        CommandError: they are not arguments, or there is no such tool.
     """
     if participant not in me.participants:
         note(f"{named(participant)} is not here; waiting a moment for it")
     if not me.can_send(Kind.MCP_REQUEST, operation("tools/list", {}), to=participant):
-        return read_pairs(pairs, whole)
+        return read_pairs(pairs, whole), None
     try:
         listed = await me.tools(participant)
     except Unanswered:
-        return read_pairs(pairs, whole)
+        return read_pairs(pairs, whole), None
     schema = next((one.input_schema for one in listed if one.name == tool), None)
     if tool not in {one.name for one in listed}:
         nearest = get_close_matches(tool, [one.name for one in listed], 1)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"'mew tools {participant}' lists those it has"
         raise CommandError(f"{named(participant)} has no tool {tool!r}; {hint}")
     given = read_pairs(pairs, whole, schema)
-    try:
-        check_call(given, schema)
-    except InvalidArguments as error:
-        raise CommandError(f"{tool}: {error}; 'mew tools {participant}' says what it takes") from None
-    return given
+    problem = mismatch(given, schema)
+    if problem is not None:
+        note(f"{problem}; 'mew tools {participant}' says what it takes")
+    return given, problem
 
 
 def _tell(stage: ProposalUpdate) -> None:

@@ -19,7 +19,7 @@ from mew.protocol.kinds import Kind, McpRequest, Presence
 from mew.protocol.visible import cut
 
 from .requests import Requests, operation
-from .validation import InvalidArguments, check_call
+from .validation import InvalidArguments, mismatch
 
 __all__ = [
     "ToolCall",
@@ -136,18 +136,17 @@ class ToolListings:
             )
         )
 
-    async def check(self, participant: str, params: Mapping[str, Any]) -> None:
+    async def check(self, participant: str, params: Mapping[str, Any], why: str | None) -> str | None:
         """Check the params of a `tools/call` that is about to be proposed, as far as the tools can be known.
 
-        Nobody should be asked to approve what cannot work.
+        Return `why`, with how the arguments do not match the tool's schema if they do not: reviewers see it.
 
         Raises:
             UnknownTool: the participant lists no such tool.
-            InvalidArguments: the tool's schema does not allow the arguments, even read tolerantly.
         """
         tool = await self._tool(participant, params.get("name"))
-        if tool is not None:
-            check_call(params.get("arguments", {}), tool.input_schema)
+        note = None if tool is None else mismatch(params.get("arguments", {}), tool.input_schema)
+        return "\n".join(filter(None, (why, note))) or None
 
     async def check_name(self, participant: str, params: Mapping[str, Any]) -> None:
         """Check the name in the params of a `tools/call` that is about to be requested, if the tools are known.

@@ -21,7 +21,7 @@ from mew.protocol.visible import cut
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-__all__ = ["InvalidArguments", "check", "check_call"]
+__all__ = ["InvalidArguments", "check", "check_call", "mismatch"]
 
 _SHOWN_MAX: Final = 5
 _PROBLEM_CHARS_MAX: Final = 200
@@ -61,6 +61,18 @@ def check_call(arguments: Any, schema: Any) -> None:
     except InvalidArguments:
         return  # the schema cannot be read: the tool has the last word
     _raise_for(problems)
+
+
+def mismatch(arguments: Any, schema: Any) -> str | None:
+    """Return how a call does not match its tool's schema, as a note for reviewers; None if it does.
+
+    Servers take more than their schemas allow, so such a call is proposed with this note and not refused.
+    """
+    try:
+        check_call(arguments, schema)
+    except InvalidArguments as error:
+        return f"The call does not match the tool's schema: {error}"
+    return None
 
 
 def _raise_for(problems: Sequence[str]) -> None:

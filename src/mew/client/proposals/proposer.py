@@ -270,7 +270,6 @@ class Proposer:
             RpcError: the answer is a JSON-RPC error.
             NotFulfilled: it was proposed, and rejected, withdrawn or not taken up in time.
             UnknownTool: the target is known to list no such tool.
-            InvalidArguments: it would be a proposal, and the tool's schema does not allow the arguments.
             Absent: the target is not in the space.
             Unanswered: no answer came in time.
             Refused: we may neither request nor propose it, or the gateway said no.
@@ -301,7 +300,7 @@ class Proposer:
         within_s = _within_s(timeout_s, expires_in)
         await self._requests.present(target, within_s=within_s)
         if method == _CALL_TOOL:
-            await self.listings.check(target, params or {})
+            why = await self.listings.check(target, params or {}, why)
         proposal = await self.propose(
             method,
             params,

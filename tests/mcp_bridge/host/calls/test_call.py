@@ -209,9 +209,9 @@ async def test_arguments_that_do_not_fit_are_proposed_with_a_mark_for_the_review
         await host.list_tools()
         marked = tasks.create_task(host.call_tool("files__read_file", {"path": 7}))
         review = await here.reviewing()
-        fit = "The arguments do not fit the tool's schema: path: 7 is not of type 'string'"
+        fit = "The call does not match the tool's schema: path: 7 is not of type 'string'"
         assert review.record.why == fit
-        assert "do not fit" in review.preview()
+        assert "does not match" in review.preview()
         await review.reject()
         await marked
         tolerated = tasks.create_task(host.call_tool("files__add", {"a": "1", "b": 2}))

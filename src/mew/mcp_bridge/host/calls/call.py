@@ -14,7 +14,7 @@ from weakref import WeakSet
 from mew.client.client import Client
 from mew.client.errors import Absent, AlreadyDecided, MewError, Refused, Unanswered
 from mew.client.mcp.requests import lacking
-from mew.client.mcp.validation import InvalidArguments, check_call
+from mew.client.mcp.validation import mismatch
 from mew.client.proposals.outcomes import Outcome, ProposalUpdate, TimedOut
 from mew.client.proposals.proposer import Proposal
 from mew.mcp_bridge.host.settings import HostSettings
@@ -328,7 +328,7 @@ class HostCall:
                     operation.method,
                     with_news(self.params, news, proposed=True),
                     target=whose,
-                    why=_mark(self.params, schema),
+                    why=mismatch(self.params.get("arguments", {}), schema),
                     expires_in=self._settings.open_s,
                 )
         except TimeoutError:
@@ -387,12 +387,3 @@ async def _outcome(proposal: Proposal) -> Outcome | MewError | None:
         return await proposal
     except MewError as error:
         return error
-
-
-def _mark(params: dict[str, Any], schema: Any) -> str | None:
-    """What a reviewer should know: servers take more than their schemas say, but these arguments may not work."""
-    try:
-        check_call(params.get("arguments", {}), schema)
-    except InvalidArguments as error:
-        return f"The arguments do not fit the tool's schema: {error}"
-    return None
