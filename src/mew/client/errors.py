@@ -104,13 +104,21 @@ class Unanswered(MewError):
 
 
 class RpcError(MewError):
-    """A JSON-RPC error: raised by `request` for one that came, and by who answers to send one."""
+    """A JSON-RPC error: raised by `request` for one that came, and by who answers to send one.
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    `code` is an integer in JSON-RPC; some participants send a name instead.
+    """
+
+    def __init__(self, code: int | str, message: str, data: Any = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
+
+    @property
+    def integer_code(self) -> int:
+        """The code as JSON-RPC requires it: -32603 (internal error) for a name."""
+        return self.code if isinstance(self.code, int) else -32603
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"

@@ -146,7 +146,9 @@ class McpRequest(_Payload, frozen=True):
 
 
 class JsonRpcError(_Payload, frozen=True):
-    code: int
+    """`code` is an integer in JSON-RPC. Agents of the TypeScript implementation also send names."""
+
+    code: int | str
     message: str
     data: Any = UNSET
 

@@ -152,7 +152,10 @@ class LaunchEntry:
         """
         server, launch = self._server, self._launch
         if server is None and "command" not in launch:
-            argv, what = (*self._given.mew, "tail", "--json", "--number", "0"), "mew tail --json"
+            argv, what = (
+                (*self._given.mew, "tail", "--json", "--number", "0", "--kind", "*"),
+                "mew tail --json",
+            )
         elif server is None:
             argv, what = self._command(), _as_written(launch)
         else:

@@ -87,6 +87,14 @@ async def test_an_error_is_raised_with_its_code_and_data() -> None:
         assert caught.value.data == {"method": "x"}
 
 
+async def test_a_name_in_place_of_an_error_code_still_ends_the_request() -> None:
+    async with meeting("ann", "calc") as (_, ann, calc):
+        answering(calc, lambda *_: {"error": {"code": "TOOL_NOT_FOUND", "message": "no such tool"}})
+        with pytest.raises(RpcError, match=r"no such tool \(TOOL_NOT_FOUND\)") as caught:
+            await Requests(ann).request("calc", "x")
+        assert caught.value.integer_code == -32603
+
+
 async def test_nobody_answers_in_anothers_name() -> None:
     """Design §3.18."""
     async with meeting("ann", "calc", "eve") as (_, ann, calc, eve):

@@ -159,7 +159,7 @@ class SpaceServer:
             try:
                 raise _Answered(await answer(context))
             except RpcError as error:
-                raise MCPError(error.code, error.message, error.data) from error
+                raise MCPError(error.integer_code, error.message, error.data) from error
             except MewError as error:
                 raise MCPError(_UNAVAILABLE, str(error)) from error
 

@@ -242,7 +242,7 @@ async def _run(
         try:
             return await handler.asked(method, dict(params or {}))
         except RpcError as error:
-            raise MCPError(error.code, error.message, error.data) from None
+            raise MCPError(error.integer_code, error.message, error.data) from None
 
     async def told(_: DispatchContext[TransportContext], method: str, params: Any) -> None:
         handler.told(method, dict(params or {}))
