@@ -1,4 +1,4 @@
-"""An MCP server with one trivial tool, by the official SDK: over stdio, or over HTTP: mcp_echo.py [PORT]"""
+"""An MCP server with two trivial tools, by the official SDK: over stdio, or over HTTP: mcp_echo.py [PORT]"""
 
 import sys
 
@@ -11,6 +11,12 @@ server = MCPServer("echo", log_level="ERROR")
 async def echo(text: str) -> str:
     """Say the same."""
     return text
+
+
+@server.tool(structured_output=False)
+async def repeat(text: str, times: int) -> str:
+    """Say the same many times: a large result for a short call."""
+    return text * times
 
 
 if __name__ == "__main__":
