@@ -43,6 +43,14 @@ def found(host: KnownHost, scope: InstallScope, home: HostEnvironment) -> HostCo
             "/h/.config/Claude/claude_desktop_config.json",
         ),
         (KnownHost.CLAUDE_CODE, InstallScope.LOCAL, "linux", "/h/.claude.json"),
+        (KnownHost.CODEX, InstallScope.USER, "linux", "/h/.codex/config.toml"),
+        (KnownHost.CODEX, InstallScope.PROJECT, "linux", "/p/.codex/config.toml"),
+        (KnownHost.GEMINI_CLI, InstallScope.USER, "linux", "/h/.gemini/settings.json"),
+        (KnownHost.GEMINI_CLI, InstallScope.PROJECT, "linux", "/p/.gemini/settings.json"),
+        (KnownHost.ZED, InstallScope.USER, "linux", "/h/.config/zed/settings.json"),
+        (KnownHost.ZED, InstallScope.USER, "darwin", "/h/.config/zed/settings.json"),
+        (KnownHost.ZED, InstallScope.USER, "win32", "/h/AppData/Roaming/Zed/settings.json"),
+        (KnownHost.WINDSURF, InstallScope.USER, "linux", "/h/.codeium/windsurf/mcp_config.json"),
         (
             KnownHost.CLAUDE_DESKTOP,
             InstallScope.USER,
@@ -77,6 +85,8 @@ def test_servers_stand_under_names_of_the_host() -> None:
         (KnownHost.CLAUDE_DESKTOP, InstallScope.PROJECT),
         (KnownHost.CLAUDE_DESKTOP, InstallScope.LOCAL),
         (KnownHost.CURSOR, InstallScope.LOCAL),
+        (KnownHost.ZED, InstallScope.PROJECT),
+        (KnownHost.WINDSURF, InstallScope.PROJECT),
         (KnownHost.VSCODE, InstallScope.LOCAL),
     ],
 )

@@ -29,7 +29,14 @@ FILES = """\
       "command": "mcp-server-time"
     },
     "remote": {
-      "url": "https://mcp.example.org"
+      "url": "https://mcp.example.org",
+      "headers": {
+        "X-Key": "${KEY}"
+      }
+    },
+    "old": {
+      "type": "sse",
+      "url": "https://mcp.example.org/sse"
     }
   }
 }
@@ -40,8 +47,8 @@ FILES = """\
     "place",
     [
         PLACE,
-        HostConfigFile(FILE, ("servers",), is_typed=True),
-        HostConfigFile(FILE, ("projects", "/p", "mcpServers"), is_typed=True),
+        HostConfigFile(FILE, ("servers",), (("type", "stdio"),)),
+        HostConfigFile(FILE, ("projects", "/p", "mcpServers"), (("type", "stdio"),)),
     ],
 )
 def test_a_server_is_put_in_and_taken_out(place: HostConfigFile) -> None:
@@ -51,14 +58,14 @@ def test_a_server_is_put_in_and_taken_out(place: HostConfigFile) -> None:
         servers = servers[key]
     assert servers["mew"]["command"] == MEW
     assert servers["mew"]["args"] == MCP[1:]
-    assert servers["mew"].get("type") == ("stdio" if place.is_typed else None)
+    assert servers["mew"].get("type") == ("stdio" if place.fields else None)
     assert ours(text, place) == ["mew"]
     assert ours(uninstalled(text, place, "mew"), place) == []
 
 
 def test_a_server_comes_beside_those_that_are_there() -> None:
     text = installed(FILES, PLACE, "mew", MCP)
-    assert list(json.loads(text)["mcpServers"]) == ["filesystem", "clock", "remote", "mew"]
+    assert list(json.loads(text)["mcpServers"]) == ["filesystem", "clock", "remote", "old", "mew"]
     assert uninstalled(text, PLACE, "mew") == FILES
 
 
@@ -97,8 +104,8 @@ def test_a_server_that_was_put_in_with_its_command_is_taken_out_whole() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("nothing", "there is no server 'nothing' to be wrapped; there is filesystem, clock, remote"),
-        ("remote", "'remote' is not started by a command"),
+        ("nothing", "there is no server 'nothing' to be wrapped; there is filesystem, clock, remote, old"),
+        ("old", "'old' speaks HTTP.SSE"),
     ],
 )
 def test_what_cannot_be_wrapped_is_said(name: str, why: str) -> None:
@@ -133,3 +140,16 @@ def test_what_is_not_ours_is_not_taken_out() -> None:
 def test_ours_is_what_starts_mew(command: object, args: list[object], *, is_ours: bool) -> None:
     text = json.dumps({"mcpServers": {"it": {"command": command, "args": args}, "odd": 7}})
     assert ours(text, PLACE) == (["it"] if is_ours else [])
+
+
+def test_a_server_elsewhere_is_wrapped_with_its_headers_in_variables_and_restored() -> None:
+    text = wrapped(FILES, PLACE, "remote", WRAP)
+    assert json.loads(text)["mcpServers"]["remote"] == {
+        "command": MEW,
+        "args": [
+            *("wrap", "--allow", "read_*", "--name", "remote", "--header", "X-Key: ${HEADER_X_KEY}"),
+            *("--in-place", "--", "https://mcp.example.org"),
+        ],
+        "env": {"HEADER_X_KEY": "${KEY}"},
+    }
+    assert json.loads(uninstalled(text, PLACE, "remote")) == json.loads(FILES)

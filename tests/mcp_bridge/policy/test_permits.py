@@ -87,7 +87,7 @@ def test_what_needs_approval_says_so() -> None:
 
 
 def test_three_lines_make_reading_direct_and_everything_else_proposed() -> None:
-    page = (Path(__file__).parents[4] / "docs/howto/use-a-space-from-an-mcp-host.md").read_text(
+    page = (Path(__file__).parents[3] / "docs/howto/use-a-space-from-an-mcp-host.md").read_text(
         encoding="utf-8"
     )
     lines = re.findall(r"^      - (\S+)$", page, re.MULTILINE)

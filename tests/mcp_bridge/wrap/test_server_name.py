@@ -13,6 +13,8 @@ from mew.protocol.envelope import is_participant_id
     [
         ("npx -y @modelcontextprotocol/server-filesystem /data", "filesystem"),
         ("npx -y @modelcontextprotocol/server-filesystem@2026.1.14 /data", "filesystem"),
+        ("npx @playwright/mcp@latest --headless", "playwright"),
+        ("npx -y @notionhq/mcp-server", "notionhq"),
         ("mcp-server-time", "time"),
         ("mcp-server-time --local-timezone Europe/Berlin", "time"),
         ("/opt/venv/bin/mcp-server-git", "git"),

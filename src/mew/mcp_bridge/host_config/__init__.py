@@ -2,5 +2,6 @@
 
 - `hosts`    which hosts there are, and where their files lie
 - `jsonc`    members of a JSON text set and removed, everything else left as it is
+- `toml_text` the same of a TOML text
 - `servers`  what a host is told about a server, and how one is wrapped and unwrapped
 """

@@ -9,6 +9,7 @@ from typing import Final
 __all__ = ["HostConfigFile", "HostEnvironment", "InstallScope", "KnownHost", "config_file_of"]
 
 _SERVERS: Final = "mcpServers"
+_TYPED: Final = (("type", "stdio"),)
 
 
 class KnownHost(StrEnum):
@@ -18,6 +19,10 @@ class KnownHost(StrEnum):
     CLAUDE_DESKTOP = "claude-desktop"
     CURSOR = "cursor"
     VSCODE = "vscode"
+    CODEX = "codex"
+    GEMINI_CLI = "gemini-cli"
+    ZED = "zed"
+    WINDSURF = "windsurf"
 
 
 class InstallScope(StrEnum):
@@ -55,12 +60,14 @@ class HostEnvironment:
 class HostConfigFile:
     """Where a host has its servers: the file, there or not, and under what they stand in it.
 
-    `is_typed`: it wants to be told that a server speaks over stdio.
+    `fields`: what it wants beside the command, such as that a server speaks over stdio. `url`: what it calls the
+    address of a server that runs elsewhere.
     """
 
     file: Path
     path: tuple[str, ...]
-    is_typed: bool = False
+    fields: tuple[tuple[str, str], ...] = ()
+    url: str = "url"
 
 
 def config_file_of(host: KnownHost, scope: InstallScope, home: HostEnvironment) -> HostConfigFile | None:
@@ -77,14 +84,31 @@ def config_file_of(host: KnownHost, scope: InstallScope, home: HostEnvironment) 
             folder = (
                 home.settings() / "Code" / "User" if scope is InstallScope.USER else home.folder / ".vscode"
             )
-            return HostConfigFile(folder / "mcp.json", ("servers",), is_typed=True)
+            return HostConfigFile(folder / "mcp.json", ("servers",), _TYPED)
+        case KnownHost.CODEX if scope is not InstallScope.LOCAL:
+            user = home.said("CODEX_HOME", home.home / ".codex")
+            folder = user if scope is InstallScope.USER else home.folder / ".codex"
+            return HostConfigFile(folder / "config.toml", ("mcp_servers",))
+        case KnownHost.GEMINI_CLI if scope is not InstallScope.LOCAL:
+            folder = home.home if scope is InstallScope.USER else home.folder
+            return HostConfigFile(folder / ".gemini" / "settings.json", (_SERVERS,), url="httpUrl")
+        case KnownHost.ZED if scope is InstallScope.USER:
+            return HostConfigFile(_of_zed(home), ("context_servers",), (("source", "custom"),))
+        case KnownHost.WINDSURF if scope is InstallScope.USER:
+            file = home.home / ".codeium" / "windsurf" / "mcp_config.json"
+            return HostConfigFile(file, (_SERVERS,), url="serverUrl")
         case _:
             return None
 
 
+def _of_zed(home: HostEnvironment) -> Path:
+    folder = home.home / ".config" / "zed" if home.platform == "darwin" else home.settings() / "zed"
+    return (folder.with_name("Zed") if home.platform == "win32" else folder) / "settings.json"
+
+
 def _of_claude_code(scope: InstallScope, home: HostEnvironment) -> HostConfigFile:
     if scope is InstallScope.PROJECT:
-        return HostConfigFile(home.folder / ".mcp.json", (_SERVERS,), is_typed=True)
+        return HostConfigFile(home.folder / ".mcp.json", (_SERVERS,), _TYPED)
     file = home.said("CLAUDE_CONFIG_DIR", home.home) / ".claude.json"
     within = ("projects", str(home.folder)) if scope is InstallScope.LOCAL else ()
-    return HostConfigFile(file, (*within, _SERVERS), is_typed=True)
+    return HostConfigFile(file, (*within, _SERVERS), _TYPED)

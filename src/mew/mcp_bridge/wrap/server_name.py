@@ -34,6 +34,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 _AROUND = re.compile(r"^(?:mcp[-_]server[-_]|server[-_]|mcp[-_])|(?:[-_]mcp[-_]server|[-_]mcp|[-_]server)$")
 _SAYS_NOTHING: Final = frozenset(
     {"index", "main", "server", "app", "cli", "start", "build", "dist", "src", "bin", "lib"}
+    | {"mcp", "mcp-server", "server-mcp", "mcp_server"}
 )
 _SUFFIX = re.compile(r"\.(?:py|js|mjs|cjs|ts|exe|cmd|bat|sh|jar)$", re.IGNORECASE)
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")

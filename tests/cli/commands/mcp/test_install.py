@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +62,14 @@ def test_what_would_change_is_shown_and_nothing_is_written_where_nobody_can_be_a
 def test_what_is_only_printed_is_not_written(folder: Path) -> None:
     result = typed("install", "claude-code", "--print", *FILES)
     assert result.exit_code == 0
-    assert f'+      "command": "{MEW}",' in result.stdout.splitlines()
+    assert '+      "command": "mew",' in result.stdout.splitlines()
     assert not (folder / ".mcp.json").exists()
 
 
 def test_a_server_is_put_in_to_be_wrapped_and_taken_out(folder: Path) -> None:
     assert typed("install", "claude-code", "--yes", "--allow", "read_*", *FILES).exit_code == 0
     assert servers(folder / ".mcp.json") == {
-        "filesystem": {"type": "stdio", "command": MEW, "args": ["wrap", "--allow", "read_*", *FILES]}
+        "filesystem": {"type": "stdio", "command": "mew", "args": ["wrap", "--allow", "read_*", *FILES]}
     }
     assert typed("uninstall", "claude-code", "--yes").exit_code == 0
     assert servers(folder / ".mcp.json") == {}
@@ -89,6 +90,34 @@ def test_a_path_from_here_is_written_in_full(folder: Path) -> None:
     assert entry["args"] == [
         *("wrap", "--", str(folder / "bin" / "serve"), str(folder), str(folder.parent / "x"), "a/b")
     ]
+
+
+def test_a_file_for_everyone_names_no_path_of_this_machine(folder: Path) -> None:
+    (folder / "policy.yaml").write_text("default: ask")
+    done = typed("install", "gemini-cli", "--yes", "--policy", str(folder / "policy.yaml"), "--", "./serve")
+    assert servers(folder / ".gemini" / "settings.json") == {
+        "serve": {"command": "mew", "args": ["wrap", "--policy", "policy.yaml", "--", "./serve"]}
+    }
+    assert "mew proposals --wrapped serve" in done.stderr
+    outside = typed("install", "gemini-cli", "--yes", "--policy", str(folder.parent / "p.yaml"), "--", "x")
+    assert "is outside this folder" in outside.stderr
+
+
+def test_codex_has_it_in_toml_and_all_else_stays(folder: Path) -> None:
+    file = folder / ".codex" / "config.toml"
+    file.parent.mkdir()
+    text = 'model = "x" # mine\n\n[mcp_servers.time]\ncommand = "t"\nargs = ["-x"]\n'
+    file.write_text(text)
+    assert typed("install", "codex", "--yes", "--wrap-existing", "time").exit_code == 0
+    assert tomllib.loads(file.read_text())["mcp_servers"]["time"] == {
+        "command": "mew",
+        "args": ["wrap", "--name", "time", "--in-place", "--", "t", "-x"],
+    }
+    assert typed("uninstall", "codex", "time", "--yes").exit_code == 0
+    assert file.read_text() == text
+    assert typed("install", "codex", "--yes", *FILES).exit_code == 0
+    assert file.read_text().startswith('model = "x" # mine\n')
+    assert set(tomllib.loads(file.read_text())["mcp_servers"]) == {"time", "filesystem"}
 
 
 def test_to_put_in_the_same_again_changes_nothing(folder: Path) -> None:
@@ -123,7 +152,7 @@ def test_a_space_is_put_in_without_a_secret(folder: Path) -> None:
     file = space(folder)
     assert typed("install", "claude-code", "--yes", "--as", "bot").exit_code == 0
     entry = servers(folder / ".mcp.json")["mew"]
-    assert entry["args"] == ["mcp", "--config", str(file), "--space", "demo", "--as", "bot"]
+    assert entry["args"] == ["mcp", "--config", file.name, "--space", "demo", "--as", "bot"]
     assert "secret" not in (folder / ".mcp.json").read_text()
 
 

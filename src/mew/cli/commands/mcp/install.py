@@ -41,12 +41,11 @@ __all__ = ["install", "uninstall"]
 
 _NAME: Final = "mew"
 
-HostName = Annotated[
-    KnownHost, typer.Argument(metavar="HOST", help="claude-code, claude-desktop, cursor or vscode.")
-]
+HostName = Annotated[KnownHost, typer.Argument(metavar="HOST", help=f"{', '.join(KnownHost)}.")]
 ForYouHere = Annotated[bool, typer.Option("--local", help="For you in this folder only (claude-code).")]
 ForUser = Annotated[
-    bool, typer.Option("--user", help="For you in every folder (always so in claude-desktop).")
+    bool,
+    typer.Option("--user", help="For you in every folder (always so in claude-desktop, zed and windsurf)."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write the file without asking.")]
 PrintOnly = Annotated[bool, typer.Option("--print", help="Show the change, and write nothing.")]
@@ -68,6 +67,12 @@ def install(
         list[str] | None,
         typer.Option("--allow", metavar="PATTERN", help="Tools of a wrapped server to call without asking."),
     ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy", metavar="FILE", help="Rules for a wrapped server, as 'mew wrap' takes them."
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the server in the host.")] = None,
     gateway: GatewayOption = None,
     space: SpaceOption = None,
@@ -84,19 +89,39 @@ def install(
 
     Example: mew mcp install claude-code --allow 'read_*' -- npx -y @modelcontextprotocol/server-filesystem .
     """
-    place = _place(host, user=user, local=local)
+    scope, place = _place(host, user=user, local=local)
+    is_shared = scope is InstallScope.PROJECT
     flags = LoginOptions(gateway=gateway, space=space, who=who, token_file=token_file, config=config)
-    _check(flags, name, allow, command, wrap_existing)
-    wrapping = [_mew(), "wrap", *(word for pattern in allow or () for word in ("--allow", pattern))]
+    _check(flags, name, allow or policy, command, wrap_existing)
+    mew = _mew(is_shared=is_shared)
+    wrapping = [mew, "wrap", *(word for pattern in allow or () for word in ("--allow", pattern))]
+    if policy is not None:
+        wrapping += ["--policy", _path(policy, is_shared=is_shared)]
     if wrap_existing is not None:
         edit = partial(wrapped, place=place, name=wrap_existing, command=wrapping)
     elif command:
         naming = ["--name", participant_name(name)] if name else []
-        started = [*wrapping, *naming, "--", *map(_from_anywhere, command)]
+        started = [*wrapping, *naming, "--", *(command if is_shared else map(_from_anywhere, command))]
         edit = partial(installed, place=place, name=name or name_of(command), command=started)
     else:
-        edit = partial(installed, place=place, name=name or _NAME, command=[_mew(), "mcp", *_options(flags)])
+        edit = partial(
+            installed,
+            place=place,
+            name=name or _NAME,
+            command=[mew, "mcp", *_options(flags, is_shared=is_shared)],
+        )
     _change(host, place, edit, _consent(yes=yes, print_only=print_only))
+    if command or wrap_existing is not None:
+        called = participant_name(wrap_existing or name or name_of(command or []))
+        typer.echo(
+            "calls that need your approval open a page in your browser; in a terminal:"
+            f" mew proposals --wrapped {called}",
+            err=True,
+        )
+    else:
+        typer.echo(
+            "calls that need approval appear on the page ('mew page') and in 'mew proposals'", err=True
+        )
 
 
 def uninstall(
@@ -115,7 +140,7 @@ def uninstall(
 
     Example: mew mcp uninstall claude-code filesystem
     """
-    place = _place(host, user=user, local=local)
+    _, place = _place(host, user=user, local=local)
 
     def edit(text: str) -> str:
         return uninstalled(text, place, name or _only(ours(text, place)))
@@ -126,7 +151,7 @@ def uninstall(
 def _check(
     flags: LoginOptions,
     name: str | None,
-    allow: Sequence[str] | None,
+    allow: Sequence[str] | Path | None,
     command: Sequence[str] | None,
     wrap_existing: str | None,
 ) -> None:
@@ -136,7 +161,7 @@ def _check(
         raise CommandError("--name: a server that is wrapped where it is keeps its name")
     if allow and not (command or wrap_existing):
         raise CommandError(
-            "--allow is for a server that is wrapped; in a space the capabilities say what is allowed"
+            "--allow is for a server that is wrapped (so is --policy); in a space the capabilities say what is allowed"
         )
     if (command or wrap_existing) and flags != LoginOptions():
         raise CommandError(
@@ -144,7 +169,7 @@ def _check(
         )
 
 
-def _options(flags: LoginOptions) -> list[str]:
+def _options(flags: LoginOptions, *, is_shared: bool) -> list[str]:
     """How 'mew mcp' finds its space, wherever the host starts it, without a secret in it."""
     login = find_login(flags)
     at_url = flags.gateway or (flags.config is None and os.environ.get("MEW_GATEWAY", "").strip())
@@ -152,7 +177,7 @@ def _options(flags: LoginOptions) -> list[str]:
     if not at_url:
         folder = _folder(flags)
         _note_power(folder, login)
-        where = ["--config", str(folder.path)]
+        where = ["--config", _path(folder.path, is_shared=is_shared)]
         if flags.token_file is None and login.who is not None:
             return [*where, *space, "--as", login.who]
     else:
@@ -161,7 +186,7 @@ def _options(flags: LoginOptions) -> list[str]:
         raise CommandError(
             "a token is not written into the file of a host; put it into a file, and give --token-file"
         )
-    return [*where, *space, "--token-file", str(login.token)]
+    return [*where, *space, "--token-file", _path(login.token, is_shared=is_shared)]
 
 
 def _folder(flags: LoginOptions) -> "SpaceFile":
@@ -187,8 +212,26 @@ def _note_power(folder: "SpaceFile", login: Login) -> None:
         )
 
 
-def _mew() -> str:
-    """The program that runs here, by its whole path: hosts often have a PATH of their own."""
+def _path(path: Path, *, is_shared: bool) -> str:
+    """In full; in a file for everyone who works in this folder, as seen from there.
+
+    Raises:
+        CommandError: it is outside the folder, so that others have no such path.
+    """
+    if not is_shared:
+        return os.path.abspath(path)
+    try:
+        return Path(os.path.abspath(path)).relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        raise CommandError(
+            f"{path} is outside this folder, and the file is for everyone who works here; install it with --user"
+        ) from None
+
+
+def _mew(*, is_shared: bool) -> str:
+    """The program by its whole path, since hosts often have a PATH of their own; a shared file has no such path."""
+    if is_shared:
+        return "mew"
     beside = Path(sys.executable).with_name("mew.exe" if sys.platform == "win32" else "mew")
     found = str(beside) if beside.exists() else shutil.which("mew")
     if found is None:
@@ -217,16 +260,17 @@ def _consent(*, yes: bool, print_only: bool) -> Consent:
     return Consent.GIVEN if yes else Consent.REFUSED if print_only else Consent.ASKED
 
 
-def _place(host: KnownHost, *, user: bool, local: bool) -> HostConfigFile:
+def _place(host: KnownHost, *, user: bool, local: bool) -> tuple[InstallScope, HostConfigFile]:
     if user and local:
         raise CommandError("--user and --local: give one of them")
-    by_default = InstallScope.USER if host is KnownHost.CLAUDE_DESKTOP else InstallScope.PROJECT
-    scope = InstallScope.USER if user else InstallScope.LOCAL if local else by_default
     home = HostEnvironment(platform=sys.platform, home=Path.home(), folder=Path.cwd(), environ=os.environ)
+    has_project = config_file_of(host, InstallScope.PROJECT, home) is not None
+    by_default = InstallScope.PROJECT if has_project else InstallScope.USER
+    scope = InstallScope.USER if user else InstallScope.LOCAL if local else by_default
     found = config_file_of(host, scope, home)
     if found is None:
         raise CommandError(f"--{scope}: {host} has nothing of that kind")
-    return found
+    return scope, found
 
 
 def _change(host: KnownHost, place: HostConfigFile, edit: Callable[[str], str], consent: Consent) -> None:
