@@ -68,7 +68,6 @@ def check(cell: Cell, workload: Workload) -> None:
     cell.warm_up(PHASE_S)
     measured = cell.measure(PHASE_S)
     assert measured.deliveries == measured.envelopes * workload.members > 0
-    assert measured.cost > 0
     assert measured.load_share > 0
     assert measured.others_share >= 0
     assert (measured.latency_ms_p99 is not None) == (workload.pace is Pace.ONE_AT_A_TIME)

@@ -16,7 +16,7 @@ from mew.protocol.errors import InvalidCapability
 
 WEB = Path(__file__).parents[2] / "web"
 ASKED = """
-import { mayDo } from "FITTING";
+import { mayDo } from "CAPABILITY_MATCH";
 let text = "";
 for await (const part of process.stdin) text += part;
 console.log(JSON.stringify(JSON.parse(text).map(({ held, draft }) => mayDo(held, draft))));
@@ -82,7 +82,9 @@ def cases() -> list[Case]:
 
 
 def the_page_says(asked: list[Case], folder: Path) -> list[bool]:
-    (folder / "asked.mjs").write_text(ASKED.replace("FITTING", str(WEB / "src/space/fitting.ts")))
+    (folder / "asked.mjs").write_text(
+        ASKED.replace("CAPABILITY_MATCH", str(WEB / "src/space/capability_match.ts"))
+    )
     bundle = [WEB / "node_modules/.bin/rolldown", folder / "asked.mjs", "-o", folder / "bundle.mjs"]
     subprocess.run([*map(str, bundle), "-p", "node"], check=True, capture_output=True, cwd=WEB)
     said = subprocess.run(
