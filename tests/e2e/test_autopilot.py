@@ -14,6 +14,7 @@ import mew
 from mew.client.connection.feed import Feed
 from mew.protocol.envelope import Envelope
 
+from . import autopilot_crash
 from .process import Gateway, run_gateway
 
 WITHIN_S = 60.0
@@ -147,3 +148,10 @@ async def test_rules_are_accepted_explained_and_revoked_in_the_terminal(gateway:
             asked = await propose(coder, "src/newer.py")
             assert (await about(decisions, asked)).content["verdict"] == "ask"
             assert (await type_("why", asked.id)).startswith("Asked because")
+
+
+async def test_killed_at_any_moment_it_decides_once_and_knows_the_same_rules(tmp_path: Path) -> None:
+    with run_gateway(tmp_path, autopilot_crash.CONFIG) as running:
+        rounds = autopilot_crash.AutopilotRounds(running, seed=5)
+        await rounds.run(3)
+    assert len(rounds.proposals) == 3 * autopilot_crash.PROPOSALS_EACH
