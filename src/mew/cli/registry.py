@@ -49,6 +49,29 @@ COMMANDS: Final[dict[str, Listed]] = {
         _SERVE,
         "Serve the spaces of a space.yaml until stopped; SIGHUP reloads the file.",
     ),
+    "reload": Listed(
+        "reload:reload",
+        _SERVE,
+        "Have the gateway read its space.yaml again, or show who would gain or lose which right.",
+    ),
+    "backup": Listed(
+        "backup:backup",
+        _SERVE,
+        "Copy the space.yaml, the tokens and the journal while the gateway runs, and verify the copy.",
+        "the copy is not sound",
+    ),
+    "restore": Listed(
+        "backup:restore",
+        _SERVE,
+        "Put a verified backup in place.",
+        "the backup is not sound",
+    ),
+    "upgrade": Listed(
+        "upgrade:upgrade",
+        _SERVE,
+        "Check whether this version of mew can read a space.yaml and its journal.",
+        "it cannot",
+    ),
     "autopilot": Listed(
         "autopilot:app",
         _SERVE,

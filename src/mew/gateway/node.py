@@ -23,7 +23,7 @@ from .room.ports import RoomEnvironment
 from .room.room import Room
 from .room.turns import Turns, TurnTaker
 
-__all__ = ["Node", "OpenRoom"]
+__all__ = ["Node", "OpenRoom", "rules_of"]
 
 _logger = logging.getLogger(__name__)
 
@@ -192,19 +192,7 @@ class Node:
         return rooms, unopened
 
     def _rules(self, space: SpaceConfig) -> Rules:
-        return Rules(
-            id=space.id,
-            name=space.name,
-            description=space.description,
-            profiles={ParticipantId(who): space.capabilities_of(who) for who in space.participants},
-            defaults=space.default_capabilities,
-            baseline=space.baseline,
-            delivery=space.delivery.value,
-            announce_violations=space.announce_violations,
-            streams_max=space.limits.streams_per_space,
-            streams_each_max=space.limits.streams_per_participant,
-            revision=space.revision if self.is_shared else 0,
-        )
+        return rules_of(space, space.revision if self.is_shared else 0)
 
     def _note(self, unopened: Mapping[str, Exception]) -> None:
         for name, error in unopened.items():
@@ -280,3 +268,20 @@ async def _guarded(coroutine: Coroutine[Any, Any, None]) -> None:
         await coroutine
     except Exception:
         _logger.exception("a background task failed")
+
+
+def rules_of(space: SpaceConfig, revision: int = 0) -> Rules:
+    """What the configuration of a space means to its state machine."""
+    return Rules(
+        id=space.id,
+        name=space.name,
+        description=space.description,
+        profiles={ParticipantId(who): space.capabilities_of(who) for who in space.participants},
+        defaults=space.default_capabilities,
+        baseline=space.baseline,
+        delivery=space.delivery.value,
+        announce_violations=space.announce_violations,
+        streams_max=space.limits.streams_per_space,
+        streams_each_max=space.limits.streams_per_participant,
+        revision=revision,
+    )

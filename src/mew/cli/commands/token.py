@@ -1,11 +1,8 @@
 """`mew token`: whose tokens there are beside a space.yaml and where; show, replace or seal one."""
 
-import json
 import os
 import secrets
-import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -17,14 +14,12 @@ from mew.cli import completion
 from mew.cli.errors import CommandError
 from mew.cli.files import new_file
 from mew.cli.locate.login import SpaceFileOption, SpaceOption
-from mew.cli.locate.space_file import SpaceFile, require_space_file
+from mew.cli.locate.space_file import SpaceFile, require_space_file, signal_reload
 from mew.cli.passphrase import new_passphrase, unsealed
 from mew.cli.render.table import console, name, put, table
 from mew.cli.render.text import note, say, say_json
-from mew.gateway.address_file import read_address
 from mew.gateway.auth.sealed import SealedToken, read_sealed, seal, sealed_path, write_sealed
 from mew.gateway.auth.tokens import token_path, token_variable
-from mew.gateway.config.settings import state_dir
 from mew.gateway.config.value import ConfigError
 from mew.mcp_bridge.wrap.server_name import YOU
 from mew.mcp_bridge.wrap.state_folder import wrap_seal
@@ -125,7 +120,7 @@ def token_new(
     with new_file(path, force=True) as file:
         file.write(f"{secrets.token_urlsafe(_BYTES)}\n".encode())
     sealed_path(path).unlink(missing_ok=True)
-    told = _tell_gateway(folder.path)
+    told = signal_reload(folder.path)
     _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
     if as_json:
         say_json({"participant": whose, "file": str(path), "gateway_told": told})
@@ -170,7 +165,7 @@ def token_seal(
     path = token_path(folder.config, where, whose)
     _seal(sealed_path(path), whose)
     path.unlink(missing_ok=True)
-    told = _tell_gateway(folder.path)
+    told = signal_reload(folder.path)
     _remark([one.where for one in _of(folder, where, whose) if one.file is None], told=told)
     say(f"{named(whose)} has a sealed token: commands ask for the passphrase")
 
@@ -231,14 +226,3 @@ def _prepare(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"{path.parent}: {error.strerror}") from error
-
-
-def _tell_gateway(file: Path) -> bool:
-    """Have the gateway of this file read its tokens again, if it runs on this machine."""
-    if read_address(file) is None or not hasattr(signal, "SIGHUP"):
-        return False
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        written = json.loads((state_dir(file) / "gateway.json").read_bytes()[:_BYTES_MAX])
-        os.kill(int(written["pid"]), signal.SIGHUP)
-        return True
-    return False

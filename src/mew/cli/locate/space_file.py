@@ -1,7 +1,10 @@
 """What a space.yaml and the state folder beside it tell a command: the gateway, the space, whose token."""
 
+import json
 import os
+import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,11 +28,13 @@ __all__ = [
     "nearest_space_file",
     "read_space_file",
     "require_space_file",
+    "signal_reload",
     "state_paths",
     "wrapped_space_file",
 ]
 
 NO_SPACE_FILE: Final = "there is no space.yaml here or in a folder above"
+_ADDRESS_BYTES_MAX: Final = 16_384
 _NAMES: Final = ("space.yaml", ".mew/space.yaml")
 
 
@@ -148,6 +153,17 @@ class StatePaths(NamedTuple):
 
     file: Path
     state_dir: Path
+
+
+def signal_reload(file: Path) -> bool:
+    """Have the gateway of this file read it and its tokens again; whether one runs on this machine."""
+    if read_address(file) is None or not hasattr(signal, "SIGHUP"):
+        return False
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        written = json.loads((state_dir(file) / "gateway.json").read_bytes()[:_ADDRESS_BYTES_MAX])
+        os.kill(int(written["pid"]), signal.SIGHUP)
+        return True
+    return False
 
 
 def find_space_file(config: Path | None, wrapped: str | None = None) -> SpaceFile | None:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -175,6 +175,13 @@ class Database:
                 connection.close()
                 raise
         return cls(path, connection)
+
+    def copy_to(self, path: Path) -> None:
+        """Write all of it, as it is at one moment, into a new file; others may go on writing meanwhile."""
+        with translated(self.path), closing(sqlite3.connect(path)) as copy:
+            path.chmod(0o600)
+            self._connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, complete by itself
 
     def spaces(self) -> dict[str, SpaceRow]:
         """All spaces that have records here, by name."""
