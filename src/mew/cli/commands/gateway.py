@@ -4,9 +4,10 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -17,6 +18,8 @@ from mew.gateway.logs import LogFormat, LogLevel, set_up
 __all__ = ["gateway"]
 
 _logger = logging.getLogger(__name__)
+
+_Ready: TypeAlias = Callable[[str], None]
 
 
 def gateway(
@@ -44,6 +47,12 @@ def gateway(
             help="Serve the spaces together with other nodes, over this Redis or Valkey; also MEW_REDIS.",
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=256, help="Processes that serve the port together, one per core; needs --redis."
+        ),
+    ] = 1,
     *,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep no journal: everything is lost when it stops.")
@@ -55,6 +64,7 @@ def gateway(
       mew gateway
       mew gateway --config space.yaml --port 8080
       mew gateway --config space.yaml --redis redis://localhost:6379
+      mew gateway --workers 4 --redis redis://localhost:6379
     """
     # Here, so that other commands start without them.
     from mew.gateway.address_file import published_address
@@ -68,7 +78,7 @@ def gateway(
         _allow_many_connections()
         read = load_config(config, os.environ)
         try:
-            shared = None if redis is None else RedisAddress.parse(redis)
+            shared = read.redis if redis is None else RedisAddress.parse(redis)
         except ValueError as error:
             raise ConfigError(f"--redis: {error}") from None
 
@@ -82,22 +92,56 @@ def gateway(
             stack.callback(notify, "STOPPING=1")
             notify("READY=1")
 
-        with ExitStack() as stack, asyncio.Runner(loop_factory=fast_loop()) as runner:
-            runner.run(
-                serve(
-                    read,
-                    os.environ,
-                    trace=trace,
-                    ready=ready,
-                    host=host,
-                    port=port,
-                    ephemeral=ephemeral,
-                    redis=shared,
-                )
+        def run(ready: _Ready, reserved_port: int | None = None) -> None:
+            serving = serve(
+                read,
+                os.environ,
+                trace=trace,
+                ready=ready,
+                host=host,
+                port=reserved_port or port,
+                ephemeral=ephemeral,
+                redis=shared,
+                reuse_port=reserved_port is not None,
             )
+            with asyncio.Runner(loop_factory=fast_loop()) as runner:
+                runner.run(serving)
+
+        with ExitStack() as stack:
+            if workers == 1:
+                run(ready)
+            elif shared is None:
+                raise ConfigError(
+                    "--workers: they share their spaces over Redis; give its address with --redis"
+                )
+            elif trace is not None:
+                raise ConfigError("--trace: several --workers cannot write one file; use one worker")
+            else:
+                server = read.server
+                _run_workers(workers, run, ready, host or server.host, server.port if port is None else port)
     except ConfigError as error:
-        typer.echo(f"mew gateway: {error}", err=True)
+        _say(error)
         raise typer.Exit(2) from None
+
+
+def _run_workers(count: int, run: Callable[[_Ready, int], None], ready: _Ready, host: str, port: int) -> None:
+    from mew.gateway.workers import GatewayWorkers, reserve_port
+
+    def serve(ready: _Ready) -> None:
+        try:
+            run(ready, reserved.getsockname()[1])
+        except ConfigError as error:
+            _say(error)
+            raise
+
+    with reserve_port(host, port) as reserved:
+        code = GatewayWorkers(serve, count, ready).run()
+    if code:
+        raise typer.Exit(code)
+
+
+def _say(error: ConfigError) -> None:
+    typer.echo(f"mew gateway: {error}", err=True)
 
 
 def _allow_many_connections() -> None:
