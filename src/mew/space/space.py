@@ -152,7 +152,7 @@ class Space:
             envelopes.raws[place],
         )
         if kind.startswith(kinds.RESERVED_PREFIX):
-            return RefusalDetails(Refusal.RESERVED_KIND, f"{kind!r} is the gateway's to send")
+            return RefusalDetails(Refusal.RESERVED_KIND, f"{kind} is reserved for the gateway")
         work = PathWork()
         try:
             payload = Payload(raw)

@@ -110,7 +110,7 @@ async def test_the_same_capability_rules_hold_as_on_a_connection(served: Served)
     [
         ({"from": "bot"}, 403, "wrong_sender"),
         ({"protocol": "mew/v0.3"}, 400, "wrong_version"),
-        ({"kind": "system/presence"}, 403, "reserved_kind"),
+        ({"kind": "system/presence"}, 400, "reserved_kind"),
         ({"kind": "capability/grant", "payload": {}}, 400, "invalid_payload"),
         (
             {"kind": "capability/grant", "payload": {"recipient": "no", "capabilities": ["chat"]}},

@@ -391,6 +391,17 @@ async def test_the_gateways_kinds_are_its_own(desk: Room, kind: str) -> None:
     assert outcome.refusal == "reserved_kind"
 
 
+async def test_a_refused_post_is_reported_on_the_connections_of_its_sender_alone(desk: Room) -> None:
+    ann, again = await Visitor(desk, "ann").enter(), await Visitor(desk, "ann").enter()
+    bob = await Visitor(desk, "bob").enter()
+    await desk.post(ANN, envelope("ann", "e1", "system/register"))
+    await passes()
+    assert [error["message"] for error in (*ann.errors, *again.errors)] == [
+        "system/register is reserved for the gateway"
+    ] * 2
+    assert not bob.errors
+
+
 @pytest.mark.parametrize("kind", ["system", "systems/x", "System/welcome", "x/system/y"])
 async def test_other_kinds_are_not(desk: Room, kind: str) -> None:
     ann = await Visitor(desk, "ann").enter()

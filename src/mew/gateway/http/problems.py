@@ -31,7 +31,7 @@ STATUS: Final[Mapping[Refusal, int]] = {
     Refusal.INVALID_PAYLOAD: 400,
     Refusal.INVALID_CAPABILITY: 400,
     Refusal.WRONG_SENDER: 403,
-    Refusal.RESERVED_KIND: 403,
+    Refusal.RESERVED_KIND: 400,
     Refusal.RESERVED_ID: 403,
     Refusal.CAPABILITY_VIOLATION: 403,
     Refusal.GRANT_EXCEEDS_OWN: 403,

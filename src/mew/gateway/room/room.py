@@ -548,7 +548,7 @@ class Room:
                 self._posted[id(sent)] = answered
                 self._append(sent)
                 return
-        self.counters.refused += 1
+        self._refuse(who, None, refused, envelope_id, kind)
         self._record(who, envelope_id, kind, refused)
         self._calls.resolve(answered, refused)
 
@@ -613,12 +613,14 @@ class Room:
         envelope_id: EnvelopeId | None,
         kind: str,
     ) -> None:
+        """Send `system/error` on the connection it came over; on all of its sender's if it was posted (§3.8.2)."""
         self.counters.refused += 1
-        if connection is not None:
+        to = self._connections_of((who,)) if connection is None else (connection,)
+        if to:
             told = replies.error(
                 self._world.now(), who, self.space, refused, envelope_id=envelope_id, kind=kind
             )
-            self._outboxes.send(text_frame(encode(told)), (connection,))
+            self._outboxes.send(text_frame(encode(told)), to)
 
     # Called by the journal: apply entries and gather deliveries.
 
