@@ -41,7 +41,7 @@ async def test_a_yes_by_grant_names_who_gave_it_and_the_grant() -> None:
     async with Space(WHO) as space, space.connect("cat"), space.connect("ann") as ann:
         granted = await ann.grant("cat", READ)
         verdict = await judged(ann, "cat", READ)
-        assert [(one.source, one.gift_id) for one in verdict.because] == [("granted by ann", granted.id)]
+        assert [(one.source, one.change_id) for one in verdict.because] == [("granted by ann", granted.id)]
 
 
 async def test_a_yes_by_invitation_says_who_invited() -> None:

@@ -21,7 +21,7 @@ _CHARS_MAX: Final = 400
 _NEAREST_MAX: Final = 5
 
 
-class Gift(NamedTuple):
+class CapabilityChange(NamedTuple):
     """A grant or an invitation that gave somebody capabilities; or what took some away."""
 
     id: str
@@ -36,7 +36,7 @@ class Reason(NamedTuple):
 
     capability: Capability
     source: str
-    gift_id: str | None = None
+    change_id: str | None = None
 
 
 class CapabilityVerdict(NamedTuple):
@@ -47,7 +47,7 @@ class CapabilityVerdict(NamedTuple):
     because: tuple[Reason, ...]
     partly: tuple[Reason, ...]
     nearest: tuple[Reason, ...]
-    taken: tuple[Gift, ...]
+    taken: tuple[CapabilityChange, ...]
     instead: Capability | None
     givers: tuple[str, ...]
     state: tuple[str, ...]
@@ -59,7 +59,7 @@ class CapabilityVerdict(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         def told(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
             return [
-                {"capability": one.capability.source, "from": one.source, "grant": one.gift_id}
+                {"capability": one.capability.source, "from": one.source, "grant": one.change_id}
                 for one in reasons
             ]
 
@@ -77,30 +77,30 @@ class CapabilityVerdict(NamedTuple):
         }
 
 
-def given_in(past: Iterable[Envelope], who: str) -> list[Gift]:
+def given_in(past: Iterable[Envelope], who: str) -> list[CapabilityChange]:
     """What was given to somebody and taken from them, in the order it happened."""
-    gifts: dict[str, Gift] = {}
+    changes: dict[str, CapabilityChange] = {}
     for envelope in past:
         try:
             content = envelope.content
         except ProtocolError:
             continue
         if envelope.kind == Kind.GRANT and content.get("recipient") == who:
-            gifts[envelope.id] = _gift(envelope, content.get("capabilities"))
+            changes[envelope.id] = _gift(envelope, content.get("capabilities"))
         elif envelope.kind == Kind.INVITE and content.get("participant_id") == who:
-            gifts[envelope.id] = _gift(envelope, content.get("initial_capabilities"))
+            changes[envelope.id] = _gift(envelope, content.get("initial_capabilities"))
         elif envelope.kind == Kind.REVOKE and content.get("recipient") == who:
-            ended = gifts.get(str(content.get("grant_id")))
+            ended = changes.get(str(content.get("grant_id")))
             if ended is not None:
-                gifts[ended.id] = ended._replace(ended=True)
-                gifts[envelope.id] = _gift(envelope, [one.source for one in ended.capabilities])
+                changes[ended.id] = ended._replace(ended=True)
+                changes[envelope.id] = _gift(envelope, [one.source for one in ended.capabilities])
             else:
-                gifts[envelope.id] = _gift(envelope, content.get("capabilities"))
-    return list(gifts.values())
+                changes[envelope.id] = _gift(envelope, content.get("capabilities"))
+    return list(changes.values())
 
 
 def verdict_of(
-    who: str, asked: Capability, everyone: Sequence[Mapping[str, Any]], gifts: Sequence[Gift]
+    who: str, asked: Capability, everyone: Sequence[Mapping[str, Any]], changes: Sequence[CapabilityChange]
 ) -> CapabilityVerdict:
     """The answer, from what everyone holds now."""
     one = next(member for member in everyone if member["id"] == who)
@@ -113,10 +113,10 @@ def verdict_of(
     return CapabilityVerdict(
         who=who,
         asked=asked,
-        because=tuple(_reason(capability, gifts) for capability in fits),
-        partly=tuple(_reason(capability, gifts) for capability in some),
-        nearest=tuple(_reason(capability, gifts) for capability in near[:_NEAREST_MAX]),
-        taken=() if fits else tuple(_taking(asked, gifts)),
+        because=tuple(_reason(capability, changes) for capability in fits),
+        partly=tuple(_reason(capability, changes) for capability in some),
+        nearest=tuple(_reason(capability, changes) for capability in near[:_NEAREST_MAX]),
+        taken=() if fits else tuple(_taking(asked, changes)),
         instead=None if fits else _proposed(asked, held),
         givers=() if fits else tuple(_givers(who, asked, everyone)),
         state=tuple(_state(one)),
@@ -153,7 +153,7 @@ def explained(verdict: CapabilityVerdict) -> Iterator[Text]:
 def _listed(reasons: Iterable[Reason]) -> Iterator[Text]:
     for one in reasons:
         written = _written(one.capability)
-        grant = f" ({short(one.gift_id)})" if one.gift_id else ""
+        grant = f" ({short(one.change_id)})" if one.change_id else ""
         yield Text.assemble(
             f"  {written}", (f"  {words_of(one.capability.source)}; ", "dim"), one.source, (grant, "dim")
         )
@@ -167,8 +167,8 @@ def _written(capability: Capability) -> str:
     return text if to is None else f"{text} to {named(to) if isinstance(to, str) else literal(to)}"
 
 
-def _gift(envelope: Envelope, capabilities: Any) -> Gift:
-    return Gift(envelope.id, envelope.sender, envelope.kind, tuple(_parsed(capabilities)))
+def _gift(envelope: Envelope, capabilities: Any) -> CapabilityChange:
+    return CapabilityChange(envelope.id, envelope.sender, envelope.kind, tuple(_parsed(capabilities)))
 
 
 def _parsed(written: Any) -> list[Capability]:
@@ -181,13 +181,13 @@ def _parsed(written: Any) -> list[Capability]:
     return found
 
 
-def _reason(capability: Capability, gifts: Sequence[Gift]) -> Reason:
+def _reason(capability: Capability, changes: Sequence[CapabilityChange]) -> Reason:
     """The last that gave it and was not taken back; else it was there from the start."""
     bare = _without_exceptions(capability)
-    for gift in reversed([one for one in gifts if one.kind != Kind.REVOKE and not one.ended]):
-        if bare in map(_without_exceptions, gift.capabilities):
-            verb = "invited with it" if gift.kind == Kind.INVITE else "granted"
-            return Reason(capability, f"{verb} by {named(gift.by)}", gift.id)
+    for change in reversed([one for one in changes if one.kind != Kind.REVOKE and not one.ended]):
+        if bare in map(_without_exceptions, change.capabilities):
+            verb = "invited with it" if change.kind == Kind.INVITE else "granted"
+            return Reason(capability, f"{verb} by {named(change.by)}", change.id)
     return Reason(
         capability, "what everyone may" if _kind(capability) in _BASELINE else "from the configuration"
     )
@@ -201,10 +201,10 @@ def _kind(capability: Capability) -> str:
     return str(capability.source["kind"])
 
 
-def _taking(asked: Capability, gifts: Sequence[Gift]) -> Iterator[Gift]:
-    for gift in gifts:
-        if gift.kind == Kind.REVOKE and any(not one.disjoint(asked) for one in gift.capabilities):
-            yield gift
+def _taking(asked: Capability, changes: Sequence[CapabilityChange]) -> Iterator[CapabilityChange]:
+    for change in changes:
+        if change.kind == Kind.REVOKE and any(not one.disjoint(asked) for one in change.capabilities):
+            yield change
 
 
 def _proposed(asked: Capability, held: Sequence[Capability]) -> Capability | None:

@@ -45,7 +45,7 @@ _BYTES: Final = 32
 _BYTES_MAX: Final = 16_384
 
 
-class Kept(NamedTuple):
+class StoredToken(NamedTuple):
     """A token of somebody's, and where it is: a file, the space.yaml, or the environment."""
 
     space: str
@@ -67,7 +67,7 @@ def token_list(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    found = list(_kept(config, space))
+    found = list(_stored_tokens(config, space))
     if as_json:
         say_json([one.as_dict() for one in found])
         return
@@ -191,24 +191,24 @@ def _remark(others: list[str], *, told: bool) -> None:
         note("no gateway runs here now; one elsewhere takes it after SIGHUP or a restart")
 
 
-def _kept(config: Path | None, space: str | None) -> Iterator[Kept]:
+def _stored_tokens(config: Path | None, space: str | None) -> Iterator[StoredToken]:
     folder = require_space_file(config)
     for one in (
         folder.config.spaces.values() if space is None else [folder.config.spaces[folder.space(space)]]
     ):
         for who in one.participants:
             found = _of(folder, one.id, who)
-            yield from found or [Kept(one.id, who, "none yet: the gateway makes it when it starts")]
+            yield from found or [StoredToken(one.id, who, "none yet: the gateway makes it when it starts")]
 
 
-def _of(folder: SpaceFile, space: str, who: str) -> list[Kept]:
+def _of(folder: SpaceFile, space: str, who: str) -> list[StoredToken]:
     member = folder.config.spaces[space].participants[ParticipantId(who)]
     path = token_path(folder.config, space, who)
-    found = [Kept(space, who, str(one), one) for one in (path, sealed_path(path)) if one.is_file()]
+    found = [StoredToken(space, who, str(one), one) for one in (path, sealed_path(path)) if one.is_file()]
     if member.tokens:
-        found.append(Kept(space, who, str(folder.path)))
+        found.append(StoredToken(space, who, str(folder.path)))
     if folder.environ.get(token_variable(who), "").strip():
-        found.append(Kept(space, who, f"${token_variable(who)}"))
+        found.append(StoredToken(space, who, f"${token_variable(who)}"))
     return found
 
 

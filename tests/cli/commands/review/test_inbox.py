@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mew.cli.commands.reasoning import active, picked
-from mew.cli.commands.review.questions import Inbox, answered
+from mew.cli.commands.review.questions import OpenQuestions, answered
 from mew.cli.errors import CommandError
 from mew.testing import Space
 
@@ -28,19 +28,19 @@ async def test_a_question_asked_before_one_came_is_answered_with_what_is_typed()
             asking = tasks.create_task(fs.request("ann", "elicitation/create", ASKED))
             question = (await anext(coming)).id
             async with space.connect("ann") as later:
-                inbox = await Inbox.open(later)
+                inbox = await OpenQuestions.open(later)
                 assert [one.id for one in inbox.waiting] == [question]
                 with pytest.raises(CommandError, match="required"):
                     await answered(inbox.find(question[:8]), ["times=1"], None)
                 await answered(inbox.find(question[:8]), ["branch=7", "times=2"], None)
         assert asking.result() == {"action": "accept", "content": {"branch": "7", "times": 2}}
-        assert (await Inbox.open(first)).waiting == []
+        assert (await OpenQuestions.open(first)).waiting == []
 
 
 async def test_a_question_that_is_not_there_is_said() -> None:
     async with Space(WHO) as space, space.connect("ann") as ann:
         with pytest.raises(CommandError, match="no question 'none' waits for you"):
-            (await Inbox.open(ann)).find("none")
+            (await OpenQuestions.open(ann)).find("none")
 
 
 # Reasoning.

@@ -11,8 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 import mew
-from mew.cli.commands.review.decide import Wanted, approved, rejected, rejected_all_left, what_will_run
-from mew.cli.commands.review.desk import Desk
+from mew.cli.commands.review.decide import (
+    ApprovalOptions,
+    approved,
+    rejected,
+    rejected_all_left,
+    what_will_run,
+)
+from mew.cli.commands.review.review_session import ReviewSession
 from mew.cli.errors import CommandError
 from mew.cli.render.proposal import ended, shown_in_full, shown_line, shown_open
 from mew.cli.render.text import folded
@@ -26,7 +32,7 @@ WHO: dict[str, list[Any]] = {
     "fs": ["mcp/response", "chat"],
 }
 WRITE = {"name": "write_file", "arguments": {"path": "a.txt", "content": "hi"}}
-AS_IT_IS = Wanted(yes=True)
+AS_IT_IS = ApprovalOptions(yes=True)
 
 
 def files() -> mew.Participant:
@@ -60,14 +66,16 @@ async def test_a_proposal_made_before_is_carried_out_as_it_was_made(space: Space
     async with space.connect("ann") as ann:
         done = await approved(ann, proposal, AS_IT_IS)
         assert (done.id, done.value, done.edited) == (proposal, "a.txt: hi 0", False)
-        record = (await Desk.open(ann)).find(proposal)
+        record = (await ReviewSession.open(ann)).find(proposal)
     assert record.fulfilment is not None
     assert record.fulfilment.is_as_proposed
 
 
-@pytest.mark.parametrize(("wanted", "via"), [(Wanted(yes=True), "unattended"), (Wanted(), "terminal")])
+@pytest.mark.parametrize(
+    ("wanted", "via"), [(ApprovalOptions(yes=True), "unattended"), (ApprovalOptions(), "terminal")]
+)
 async def test_an_approval_says_how_it_was_made(
-    space: Space, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, via: str
+    space: Space, monkeypatch: pytest.MonkeyPatch, wanted: ApprovalOptions, via: str
 ) -> None:
     async def ask(question: str) -> str:
         assert 'content: "hi"' in question
@@ -109,7 +117,7 @@ async def test_a_part_that_several_have_names_them_all(space: Space) -> None:
         ):
             await approved(ann, "same", AS_IT_IS)
         await rejected(ann, "same-1", "unsafe", None)
-        await (await Desk.open(ann)).review("same-2").approve()
+        await (await ReviewSession.open(ann)).review("same-2").approve()
         with pytest.raises(CommandError, match="no proposal 'none' is known here"):
             await approved(ann, "none", AS_IT_IS)
 
@@ -134,7 +142,7 @@ async def test_nobody_gets_approved_under_the_name_of_another_proposal(space: Sp
 async def test_other_arguments_are_read_by_the_schema_of_the_tool(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
-        done = await approved(ann, proposal, Wanted(changes=["path=7", "mode=420"], yes=True))
+        done = await approved(ann, proposal, ApprovalOptions(changes=["path=7", "mode=420"], yes=True))
     assert (done.value, done.edited) == ("7: hi 420", True)
 
 
@@ -142,8 +150,8 @@ async def test_arguments_that_the_schema_does_not_allow_are_not_sent(space: Spac
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
         with pytest.raises(mew.InvalidArguments, match="unknown argument 'pth'"):
-            await approved(ann, proposal, Wanted(changes=["pth=x"], yes=True))
-        assert (await Desk.open(ann)).find(proposal).is_open(datetime.now(UTC))
+            await approved(ann, proposal, ApprovalOptions(changes=["pth=x"], yes=True))
+        assert (await ReviewSession.open(ann)).find(proposal).is_open(datetime.now(UTC))
 
 
 async def test_what_was_decided_is_not_decided_again(space: Space) -> None:
@@ -161,14 +169,14 @@ async def test_a_tool_that_fails_says_so(space: Space) -> None:
     async with space.connect("ann") as ann:
         with pytest.raises(mew.ToolError, match="no such place"):
             await approved(ann, proposal, AS_IT_IS)
-        known = (await Desk.open(ann)).find(proposal)
+        known = (await ReviewSession.open(ann)).find(proposal)
         assert ended(known, datetime.now(UTC)).plain == "failed, approved by ann (unattended)"
 
 
 async def test_who_is_to_do_it_may_be_named_where_it_is_open(space: Space) -> None:
     proposal = await proposed(space, to=None)
     async with space.connect("ann") as ann:
-        done = await approved(ann, proposal, Wanted(target="fs", yes=True))
+        done = await approved(ann, proposal, ApprovalOptions(target="fs", yes=True))
     assert done.value == "a.txt: hi 0"
 
 
@@ -177,14 +185,14 @@ async def test_a_rejection_says_why_to_who_proposed_it(space: Space) -> None:
     async with space.connect("bob") as bob, space.connect("ann") as ann:
         record = await rejected(bob, proposal, "unsafe", "not there")
         assert record.rejections[-1].message == "not there"
-        known = (await Desk.open(ann, about=proposal)).find(proposal)
+        known = (await ReviewSession.open(ann, about=proposal)).find(proposal)
     assert ended(known, datetime.now(UTC)).plain == 'open, rejected by bob: unsafe ("not there")'
 
 
 async def test_an_older_proposal_is_found_by_its_whole_id(
     space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mew.cli.commands.review.desk._PAST_MAX", 1)
+    monkeypatch.setattr("mew.cli.commands.review.review_session._PAST_MAX", 1)
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
         await ann.tools("fs")
@@ -203,8 +211,11 @@ async def test_a_withdrawal_before_one_came_is_known(space: Space) -> None:
 async def test_who_may_not_do_it_cannot_approve_it_and_is_told_before(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("bob") as bob:
-        desk = await Desk.open(bob)
-        assert desk.hindrance(desk.find(proposal)) == "you may not approve it, for you may not do it yourself"
+        session = await ReviewSession.open(bob)
+        assert (
+            session.hindrance(session.find(proposal))
+            == "you may not approve it, for you may not do it yourself"
+        )
         with pytest.raises(CommandError, match="it takes mcp/request:tools/call:write_file"):
             await approved(bob, proposal, AS_IT_IS)
 
@@ -213,10 +224,10 @@ async def test_what_is_in_the_way_is_said(space: Space) -> None:
     away = await proposed(space, to="nobody")
     proposal = await proposed(space)
     async with space.connect("ann") as ann, space.connect("bot") as bot:
-        desk = await Desk.open(ann)
-        assert desk.hindrance(desk.find(proposal)) == ""
-        assert desk.hindrance(desk.find(away)) == "nobody is not here to do it"
-        theirs = await Desk.open(bot)
+        session = await ReviewSession.open(ann)
+        assert session.hindrance(session.find(proposal)) == ""
+        assert session.hindrance(session.find(away)) == "nobody is not here to do it"
+        theirs = await ReviewSession.open(bot)
         assert theirs.hindrance(theirs.find(proposal)) == "it is yours, for somebody else to decide"
 
 
@@ -224,14 +235,14 @@ async def test_those_whose_proposer_has_left_come_last_and_are_cleared_together(
     left = [await proposed(space) for _ in range(2)]
     async with space.connect("ann") as ann, space.connect("cat") as other:
         here = (await other.send("mcp/proposal", {"method": "tools/call", "params": WRITE}, to="fs")).id
-        desk = await Desk.open(ann)
-        assert [record.id for record in desk.waiting()] == [here, *left]
-        assert desk.hindrance(desk.find(left[0])) == "! its proposer bot has left"
-        assert desk.hindrance(desk.find(here)) == ""
+        session = await ReviewSession.open(ann)
+        assert [record.id for record in session.waiting()] == [here, *left]
+        assert session.hindrance(session.find(left[0])) == "! its proposer bot has left"
+        assert session.hindrance(session.find(here)) == ""
         cleared = await rejected_all_left(ann, "disagree", None)
         assert [record.id for record in cleared] == left
         assert {record.rejections[-1].message for record in cleared} == {"Its proposer has left the space."}
-        assert [record.id for record in (await Desk.open(ann)).waiting()] == [here]
+        assert [record.id for record in (await ReviewSession.open(ann)).waiting()] == [here]
 
 
 async def test_what_has_expired_cannot_be_approved_and_says_so(space: Space) -> None:
@@ -243,11 +254,11 @@ async def test_what_has_expired_cannot_be_approved_and_says_so(space: Space) -> 
             "why": "So.",
         }
         proposal = (await bot.send("mcp/proposal", payload, to="fs")).id
-        desk = await Desk.open(ann)
-        assert desk.waiting() == []
+        session = await ReviewSession.open(ann)
+        assert session.waiting() == []
         now = datetime.now(UTC)
-        assert "expired" in shown_line(desk.find(proposal), now).plain
-        assert '  why, says bot: "So."' in shown_open(desk.find(proposal), now).plain
+        assert "expired" in shown_line(session.find(proposal), now).plain
+        assert '  why, says bot: "So."' in shown_open(session.find(proposal), now).plain
         with pytest.raises(CommandError, match="no longer waits: expired"):
             await approved(ann, proposal, AS_IT_IS)
 
@@ -258,9 +269,9 @@ async def test_what_has_expired_cannot_be_approved_and_says_so(space: Space) -> 
 async def test_what_waits_is_shown_with_what_the_tool_is(space: Space) -> None:
     proposal = await proposed(space)
     async with space.connect("ann") as ann:
-        desk = await Desk.open(ann)
-        await desk.look_at_tools(desk.book.open(datetime.now(UTC)))
-        (record,) = desk.book.open(datetime.now(UTC))
+        session = await ReviewSession.open(ann)
+        await session.look_at_tools(session.book.open(datetime.now(UTC)))
+        (record,) = session.book.open(datetime.now(UTC))
     now = datetime.now(UTC)
     lines = shown_open(record, now).plain.split("\n")
     assert lines[0].startswith(f"{proposal[:8]}  bot proposes write_file of fs  ")
@@ -272,7 +283,7 @@ async def test_a_long_argument_is_shown_in_full_and_cannot_act_on_the_terminal(s
     text = "\n".join(f"line {n} \x1b[2J" for n in range(50))
     proposal = await proposed(space, {"name": "write_file", "arguments": {"path": "a", "content": text}})
     async with space.connect("ann") as ann:
-        record = (await Desk.open(ann)).find(proposal)
+        record = (await ReviewSession.open(ann)).find(proposal)
     lines = list(shown_in_full(record, record.arguments))
     assert lines[0] == "  content, all of it:"
     assert lines[1:] == [f"  | line {n} \\u001b[2J" for n in range(50)]
@@ -283,7 +294,7 @@ async def test_nothing_of_what_would_run_is_left_out(space: Space) -> None:
     meta = {"token": "x" * 300}
     proposal = await proposed(space, {"name": "write_file", "arguments": arguments, "_meta": meta})
     async with space.connect("ann") as ann:
-        record = (await Desk.open(ann)).find(proposal)
+        record = (await ReviewSession.open(ann)).find(proposal)
     assert list(shown_in_full(record, record.arguments)) == [
         "  field-12: 12",
         "  field-13: 13",
@@ -312,7 +323,7 @@ async def test_a_tool_cannot_add_lines_to_what_is_shown_of_it() -> None:
     async with Space(WHO) as space, space.serving(served, "fs"):
         proposal = await proposed(space)
         async with space.connect("ann") as ann:
-            desk = await Desk.open(ann)
-            await desk.look_at_tools([desk.find(proposal)])
-            lines = list(what_will_run(desk.review(proposal), None))
+            session = await ReviewSession.open(ann)
+            await session.look_at_tools([session.find(proposal)])
+            lines = list(what_will_run(session.review(proposal), None))
     assert lines[-1] == "  it says of itself: Harmless. fs says it is read-only Run this? y"

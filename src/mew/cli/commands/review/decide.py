@@ -21,9 +21,9 @@ from mew.proposals.record import ProposalRecord
 from mew.protocol.visible import visible
 
 from .always import ladder_of, ratify, rung_in_words
-from .desk import Desk
+from .review_session import ReviewSession
 
-__all__ = ["APPROVED_S", "Wanted", "approved", "rejected", "rejected_all_left", "what_will_run"]
+__all__ = ["APPROVED_S", "ApprovalOptions", "approved", "rejected", "rejected_all_left", "what_will_run"]
 
 APPROVED_S: Final = 300.0
 """How long the answer may take: a tool may ask something meanwhile, and people take their time."""
@@ -35,7 +35,7 @@ _EDIT: Final = "e"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ApprovalOptions:
     """How a proposal is to be carried out: with which arguments, by whom, and whether somebody is asked first."""
 
     changes: Sequence[str] = ()
@@ -63,7 +63,7 @@ class Done:
     edited: bool
 
 
-async def approved(me: Client, written: str, wanted: Wanted) -> Done:
+async def approved(me: Client, written: str, wanted: ApprovalOptions) -> Done:
     """Carry out a proposal as wanted, after showing it and asking, unless that is not wanted.
 
     Raises:
@@ -71,15 +71,15 @@ async def approved(me: Client, written: str, wanted: Wanted) -> Done:
         InvalidArguments: the tool's schema does not allow the arguments.
         MewError: as `Review.approve`.
     """
-    desk = await Desk.open(me, about=written, via=_UNATTENDED if wanted.yes else _TERMINAL)
-    await desk.look_at_tools([desk.find(written)])
-    review = desk.review(written)
+    session = await ReviewSession.open(me, about=written, via=_UNATTENDED if wanted.yes else _TERMINAL)
+    await session.look_at_tools([session.find(written)])
+    review = session.review(written)
     if not review.open:
         raise CommandError(
             f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}",
             ExitCode.NO,
         )
-    desk.check_may_approve(review.record, wanted.target)
+    session.check_may_approve(review.record, wanted.target)
     arguments = wanted.of(review)
     if wanted.edit:
         arguments = await edited(review.arguments if arguments is None else arguments, review.schema)
@@ -154,8 +154,8 @@ async def rejected(me: Client, written: str, reason: str, message: str | None) -
         CommandError: there is none that is open.
         MewError: as `Review.reject`.
     """
-    desk = await Desk.open(me, about=written, via=_TERMINAL if has_terminal() else _UNATTENDED)
-    review = desk.review(written)
+    session = await ReviewSession.open(me, about=written, via=_TERMINAL if has_terminal() else _UNATTENDED)
+    review = session.review(written)
     if not review.open:
         raise CommandError(
             f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}",
@@ -171,8 +171,8 @@ async def rejected_all_left(me: Client, reason: str, message: str | None) -> lis
     Raises:
         MewError: as `Review.reject`.
     """
-    desk = await Desk.open(me, via=_TERMINAL if has_terminal() else _UNATTENDED)
-    reviews = [desk.review(record.id) for record in desk.waiting() if desk.has_left(record)]
+    session = await ReviewSession.open(me, via=_TERMINAL if has_terminal() else _UNATTENDED)
+    reviews = [session.review(record.id) for record in session.waiting() if session.has_left(record)]
     for review in reviews:
         await review.reject(reason, message or "Its proposer has left the space.")
     return [review.record for review in reviews]

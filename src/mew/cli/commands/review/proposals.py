@@ -18,8 +18,8 @@ from mew.cli.session import SpaceSession, session_command
 from mew.client.client import Client
 from mew.proposals.record import ProposalRecord, ProposalStatus
 
-from .decide import APPROVED_S, Wanted, approved, rejected, rejected_all_left
-from .desk import Desk
+from .decide import APPROVED_S, ApprovalOptions, approved, rejected, rejected_all_left
+from .review_session import ReviewSession
 
 __all__ = ["approve", "proposals", "reject"]
 
@@ -114,7 +114,7 @@ def approve(
             "cannot ask for confirmation: there is no terminal; decide on the page ('mew page'), or let --yes"
             " approve without a person by 'approvals: {unattended: true}' in the space.yaml"
         )
-    wanted = Wanted(
+    wanted = ApprovalOptions(
         changes=changes or (),
         arguments=arguments,
         target=target,
@@ -201,13 +201,13 @@ def reject(
 
 
 async def _one(me: Client, which: str, *, as_json: bool) -> None:
-    desk = await Desk.open(me, about=which)
-    await desk.look_at_tools([desk.find(which)])
-    record, now = desk.find(which), datetime.now(UTC)
+    session = await ReviewSession.open(me, about=which)
+    await session.look_at_tools([session.find(which)])
+    record, now = session.find(which), datetime.now(UTC)
     if as_json:
         say_json(record.as_dict(now))
         return
-    say(shown_open(record, now, desk.hindrance(record)))
+    say(shown_open(record, now, session.hindrance(record)))
     for line in shown_in_full(record, record.arguments):
         say(line)
     say(f"  id {record.id}, it is {ended(record, now).plain}")
@@ -215,42 +215,44 @@ async def _one(me: Client, which: str, *, as_json: bool) -> None:
 
 async def _listed(me: Client, limit: int, *, as_json: bool, watch: bool) -> None:
     coming = me.envelopes("mcp/*")
-    desk = await Desk.open(me)
-    await desk.look_at_tools(desk.waiting())
-    waiting = desk.waiting()
-    others = [record for record in desk.book if record not in waiting]
+    session = await ReviewSession.open(me)
+    await session.look_at_tools(session.waiting())
+    waiting = session.waiting()
+    others = [record for record in session.book if record not in waiting]
     decided = others[-limit:] if limit else []
     if as_json and not watch:
         now = datetime.now(UTC)
         say_json([record.as_dict(now) for record in (*waiting, *reversed(decided))])
         return
-    _show(desk, waiting, decided, as_json=as_json)
+    _show(session, waiting, decided, as_json=as_json)
     if not watch:
         return
     if not waiting:
         note("waiting for proposals; stop with Ctrl-C")
-    told = {record.id: _state(record) for record in desk.book}
+    told = {record.id: _state(record) for record in session.book}
     async with coming:
         async for _ in coming:
-            for record in desk.book:
+            for record in session.book:
                 if told.get(record.id) != _state(record):
-                    await desk.look_at_tools([record] if record.is_open(datetime.now(UTC)) else [])
-                    told[record.id] = _state(desk.book[record.id])
-                    _show_change(desk, desk.book[record.id], as_json=as_json)
+                    await session.look_at_tools([record] if record.is_open(datetime.now(UTC)) else [])
+                    told[record.id] = _state(session.book[record.id])
+                    _show_change(session, session.book[record.id], as_json=as_json)
 
 
 def _state(record: ProposalRecord) -> tuple[ProposalStatus, int]:
     return record.status(datetime.now(UTC)), len(record.rejections)
 
 
-def _show(desk: Desk, waiting: list[ProposalRecord], decided: list[ProposalRecord], *, as_json: bool) -> None:
+def _show(
+    session: ReviewSession, waiting: list[ProposalRecord], decided: list[ProposalRecord], *, as_json: bool
+) -> None:
     now = datetime.now(UTC)
     if as_json:
         for record in waiting:
             say_json(record.as_dict(now))
         return
     for record in waiting:
-        say(shown_open(record, now, desk.hindrance(record)))
+        say(shown_open(record, now, session.hindrance(record)))
         say()
     if not waiting:
         say("no proposals are waiting for a decision")
@@ -258,12 +260,12 @@ def _show(desk: Desk, waiting: list[ProposalRecord], decided: list[ProposalRecor
         say(shown_line(record, now))
 
 
-def _show_change(desk: Desk, record: ProposalRecord, *, as_json: bool) -> None:
+def _show_change(session: ReviewSession, record: ProposalRecord, *, as_json: bool) -> None:
     now = datetime.now(UTC)
     if as_json:
         say_json(record.as_dict(now))
     elif record.is_open(now) and not record.rejections:
         say()
-        say(shown_open(record, now, desk.hindrance(record)))
+        say(shown_open(record, now, session.hindrance(record)))
     else:
         say(shown_line(record, now))

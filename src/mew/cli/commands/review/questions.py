@@ -17,7 +17,7 @@ from mew.protocol.envelope import Envelope
 from mew.protocol.json import decode_json, encode_json
 from mew.protocol.kinds import Kind
 
-__all__ = ["Inbox", "answer", "questions"]
+__all__ = ["OpenQuestions", "answer", "questions"]
 
 
 @session_command
@@ -64,7 +64,7 @@ def answer(
         raise CommandError("who says no gives no fields: leave them out, or --decline and --cancel")
 
     async def core(me: Client) -> Question:
-        meant = (await Inbox.open(me)).find(question)
+        meant = (await OpenQuestions.open(me)).find(question)
         if decline:
             await meant.decline()
         elif cancel:
@@ -96,7 +96,7 @@ async def answered(question: Question, pairs: list[str], whole: str | None) -> N
 
 
 async def _listed(me: Client, *, as_json: bool, watch: bool) -> None:
-    inbox = await Inbox.open(me)
+    inbox = await OpenQuestions.open(me)
     if not inbox.waiting and not as_json:
         say("no questions are waiting for you")
     if as_json and not watch:
@@ -132,15 +132,15 @@ _PAST_MAX: Final = 1_000
 _MEANWHILE_MAX: Final = 16_384
 
 
-class Inbox:
-    """Made by `Inbox.open`. `waiting` are those that were open then, `coming` gives those that come."""
+class OpenQuestions:
+    """Made by `OpenQuestions.open`. `waiting` are those that were open then, `coming` gives those that come."""
 
     def __init__(self, waiting: list[Question], coming: Feed[Question]) -> None:
         self.waiting = waiting
         self.coming = coming
 
     @classmethod
-    async def open(cls, me: Client) -> "Inbox":
+    async def open(cls, me: Client) -> "OpenQuestions":
         """With what was asked in the last 1,000 envelopes of MCP.
 
         Raises:

@@ -22,7 +22,7 @@ from mew.protocol.envelope import Envelope
 from mew.protocol.kinds import Kind
 from mew.protocol.visible import named
 
-__all__ = ["Desk"]
+__all__ = ["ReviewSession"]
 
 _PAST_MAX: Final = 2_000
 _PAST_BYTES_MAX: Final = 64 << 20
@@ -38,8 +38,8 @@ _HEARD: Final = (
 )
 
 
-class Desk:
-    """Made by `Desk.open`; from then on, `book` is kept current."""
+class ReviewSession:
+    """Made by `ReviewSession.open`; from then on, `book` is kept current."""
 
     def __init__(self, me: Client, book: ProposalBook, via: str) -> None:
         self.me = me
@@ -48,7 +48,7 @@ class Desk:
         self._reviews = Reviews(me.connection, book, Requests(me.connection, me.streams), via=via)
 
     @classmethod
-    async def open(cls, me: Client, about: str = "", *, via: str = "terminal") -> "Desk":
+    async def open(cls, me: Client, about: str = "", *, via: str = "terminal") -> "ReviewSession":
         """With what was said of proposals in the last 2,000 envelopes of MCP, and with everything `about` one.
 
         `via` is how decisions are made here, for the record.
