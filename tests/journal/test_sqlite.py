@@ -316,20 +316,6 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
         SqliteStorage(tmp_path / "file" / "journal")
 
 
-def test_journals_of_an_earlier_version_are_refused_and_left_alone(tmp_path: Path) -> None:
-    for space in ("desk", "lab", "x", "y"):
-        (tmp_path / space).mkdir()
-        (tmp_path / space / "entries.db").write_bytes(b"as it was")
-    told = (
-        r"journals of an earlier version of mew \(desk, lab, x, …\), which this one does not read; move them"
-    )
-    for _ in range(2):  # and the folder is free again
-        with pytest.raises(JournalUnavailable, match=told):
-            SqliteStorage(tmp_path)
-    assert (tmp_path / "desk" / "entries.db").read_bytes() == b"as it was"
-    assert not (tmp_path / FILE).exists()
-
-
 async def test_the_journal_of_a_later_version_is_refused(tmp_path: Path) -> None:
     file = await written(tmp_path, entries(1, 1))
     with closing(sqlite3.connect(file)) as connection:

@@ -40,8 +40,6 @@ __all__ = ["RecoveredSpace", "Recovery", "delivered", "entries"]
 _logger = logging.getLogger(__name__)
 
 _ADVICE: Final = "if you have a better copy, stop the gateway, put it there and start again"
-_OLD_FILE: Final = "entries.db"
-_OLD_SHOWN: Final = 3
 _TRIES: Final = 4
 
 
@@ -77,7 +75,6 @@ class Recovery:
         Raises:
             JournalUnavailable: it cannot be opened, or is of another version.
         """
-        self._refuse_old_files()
         try:
             if not self._path.exists():
                 return self._created()
@@ -279,15 +276,6 @@ class Recovery:
             if mark is not None and row.begin.seq < mark.seq and database.row(mark.n) is None:
                 return True
         return False
-
-    def _refuse_old_files(self) -> None:
-        old = sorted(path.parent.name for path in self._folder.glob(f"*/{_OLD_FILE}"))
-        if old:
-            shown = ", ".join(old[:_OLD_SHOWN]) + (", …" if len(old) > _OLD_SHOWN else "")
-            raise JournalUnavailable(
-                f"{self._folder}: it has journals of an earlier version of mew ({shown}), which this one does not"
-                " read; move them away, or name another folder with 'journal.folder'"
-            )
 
     def _unavailable(self, error: Damaged | OSError) -> JournalUnavailable:
         return damaged(self._path, error) if isinstance(error, Damaged) else unavailable(self._folder, error)
