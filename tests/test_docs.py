@@ -24,6 +24,7 @@ from mew.testing import Space
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SDK = DOCS / "reference" / "sdk.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 TUTORIAL = DOCS / "tutorial"
 SNIPPETS = DOCS / "howto" / "snippets"
 LINE_MAX = 120
@@ -34,7 +35,13 @@ PAGES = sorted(
     for folder in (ROOT, ROOT / "bench", DOCS)
     for page in (folder.rglob("*.md") if folder is DOCS else folder.glob("*.md"))
 )
-GUIDES = [ROOT / "README.md", SDK, *sorted(TUTORIAL.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
+GUIDES = [
+    ROOT / "README.md",
+    CONTRIBUTING,
+    SDK,
+    *sorted(TUTORIAL.glob("*.md")),
+    *sorted((DOCS / "howto").glob("*.md")),
+]
 
 
 def named(page: Path) -> str:
@@ -50,6 +57,37 @@ def test_every_test_that_the_threat_model_names_exists() -> None:
     there = {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text("utf-8"))}
     assert set(re.findall(r"`(test_\w+)`", threats)) <= there
     assert re.findall(r"^\| (T\d+) ", threats, re.MULTILINE) == [f"T{n}" for n in range(1, 25)]
+
+
+# The guide for contributors names files, commands and lines of them.
+
+FILE_OR_FOLDER = re.compile(r"(?:src|tests|docs|web|scripts)/[\w./-]*\w/?|\b[A-Z]+\.md\b")
+
+
+def test_every_path_that_the_guide_for_contributors_names_exists() -> None:
+    named_there = FILE_OR_FOLDER.findall(CONTRIBUTING.read_text(encoding="utf-8"))
+    assert [path for path in named_there if not (ROOT / path).exists()] == []
+
+
+def test_every_command_that_the_guide_for_contributors_names_exists() -> None:
+    guide, makefile = (
+        CONTRIBUTING.read_text(encoding="utf-8"),
+        (ROOT / "Makefile").read_text(encoding="utf-8"),
+    )
+    targets = set(re.findall(r"^make (\w+)", guide, re.MULTILINE))
+    assert targets <= set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    modules = re.findall(r"python -m ([\w.]+)", guide)
+    assert [name for name in modules if not (ROOT / f"{name.replace('.', '/')}.py").exists()] == []
+
+
+def test_every_line_that_the_guide_for_contributors_quotes_is_in_its_file() -> None:
+    quoted = {
+        "text": ROOT / "tests" / "scenarios" / "3.1-mcp.txt",
+        "toml": ROOT / "src" / "mew" / "conform" / "requirements.toml",
+    }
+    for language, file in quoted.items():
+        for _, block in blocks(CONTRIBUTING, language):
+            assert block in file.read_text(encoding="utf-8")
 
 
 # Code in documents is code in files.
