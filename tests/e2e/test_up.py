@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,23 @@ def test_it_starts_everything_and_down_ends_everything(home: Home) -> None:
     assert home.mew("down").stdout == "everything has ended\n"
     assert home.left() == []
     assert home.mew("status").returncode == 1
+
+
+def test_a_client_with_an_output_log_joins_once_it_has_posted_over_http(home: Home) -> None:
+    home.write("  ann: {capabilities: ['*'], tokens: [token-of-ann-0123456789], output_log: ./ann.log}\n")
+    file = home.folder / "space.yaml"
+    file.write_text(file.read_text().replace("demo", "'the {{NAME}} of a space?'"))
+    assert home.mew("up", "-d", "--port", "0").returncode == 0
+    assert home.program("ann")["phase"] == "waiting"
+    post = urllib.request.Request(
+        f"{home.status()['url']}/participants/ann/messages",
+        json.dumps({"kind": "chat", "payload": {"text": "hi"}}).encode(),
+        {"Authorization": "Bearer token-of-ann-0123456789", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(post) as answer:
+        assert answer.status // 100 == 2
+    log = home.folder / "ann.log"
+    until(lambda: log.exists() and "system/welcome" in log.read_text(), "a welcome in the log")
 
 
 @pytest.mark.parametrize("victim", ["gateway", "bot"])

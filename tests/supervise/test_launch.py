@@ -209,9 +209,10 @@ def test_what_cannot_be_started_here_is_named_with_its_line_and_the_others_are(
 
 
 def test_a_client_with_an_output_log_writes_down_what_it_receives(read: Read, tmp_path: Path) -> None:
-    found = read("  client: {auto_connect: true, output_log: ./logs/x.log}\n  quiet: {output_log: ./y.log}")
-    client = only(found)
-    assert client.argv[3:] == ("tail", "--json", "--number", "0", "--kind", "*")
+    found = read("  client: {auto_connect: true, output_log: ./logs/x.log}\n  late: {output_log: ./y.log}")
+    _, client, late = found.programs
+    assert client.argv[3:] == late.argv[3:] == ("tail", "--json", "--number", "0", "--kind", "*")
     assert client.log == tmp_path / "logs" / "x.log"
-    (note,) = found.notes
-    assert note.endswith("participants.quiet.output_log: no effect without 'auto_connect: true'")
+    assert not client.after_first_envelope
+    assert late.after_first_envelope
+    assert not found.notes

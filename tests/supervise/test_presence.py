@@ -20,11 +20,16 @@ async def watching(*tokens: str) -> AsyncIterator[PresenceProbe]:
             return web.json_response({"error": "unauthorized"}, status=401)
         return web.json_response(MEMBERS)
 
+    async def envelopes(request: web.Request) -> web.Response:
+        sent = [{"id": "e1", "from": "bot"}] if request.query["participant"] == "bot" else []
+        return web.json_response({"envelopes": sent})
+
     async def ready(_: web.Request) -> web.Response:
         return web.json_response({})
 
     app = web.Application()
     app.add_routes([web.get("/spaces/demo/participants", participants), web.get("/ready", ready)])
+    app.add_routes([web.get("/spaces/demo/envelopes", envelopes)])
     async with (
         TestServer(app) as server,
         PresenceProbe(str(server.make_url("")).rstrip("/"), {"demo": tokens}) as it,
@@ -36,6 +41,12 @@ async def test_who_is_connected_is_told_to_the_first_whose_token_is_taken() -> N
     async with watching("of-somebody-who-was-kicked", "good") as watch:
         assert await watch.is_ready()
         assert await watch.present("demo") == frozenset({"bot"})
+
+
+async def test_the_history_says_whether_somebody_has_sent_anything() -> None:
+    async with watching("good") as watch:
+        assert await watch.has_sent("demo", "bot")
+        assert not await watch.has_sent("demo", "ann")
 
 
 async def test_nothing_is_known_where_no_token_is_taken() -> None:

@@ -114,8 +114,12 @@ class LaunchEntry:
     @property
     def _records(self) -> bool:
         """Whether it is a client that only writes down what it receives, in `output_log`."""
+        return "output_log" in self._launch and self._server is None and "command" not in self._launch
+
+    @property
+    def _connects_at_once(self) -> bool:
         launch = self._launch
-        return "output_log" in launch and "auto_connect" in launch and launch["auto_connect"].boolean()
+        return "auto_connect" in launch and launch["auto_connect"].boolean()
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -140,8 +144,6 @@ class LaunchEntry:
             for key in (key for key in why if key in found):
                 if found[key].value not in _AS_HERE:
                     yield str(found[key].error(why[key]))
-        if "output_log" in self._launch and not self.starts:
-            yield str(self._launch["output_log"].error("no effect without 'auto_connect: true'"))
 
     def program(self) -> Program:
         """What to run.
@@ -172,6 +174,7 @@ class LaunchEntry:
             what=what,
             space=self._space,
             participant=self._id,
+            after_first_envelope=self._records and not self._connects_at_once,
         )
 
     @cached_property

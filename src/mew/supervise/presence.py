@@ -4,6 +4,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import aiohttp
 
@@ -45,7 +46,7 @@ class PresenceProbe:
     async def present(self, space: str) -> frozenset[str] | None:
         """Who is connected to a space; None where the gateway does not say."""
         for token in self._tokens[space]:
-            status, said = await self._get(f"/spaces/{space}/participants", token)
+            status, said = await self._get(f"/spaces/{quote(space, safe='')}/participants", token)
             if status in _NOT_THIS_ONE:
                 continue
             listed = said.get("participants") if isinstance(said, dict) else None
@@ -53,6 +54,15 @@ class PresenceProbe:
                 return None
             return frozenset(one["id"] for one in listed if one.get("connected"))
         return None
+
+    async def has_sent(self, space: str, participant: str) -> bool:
+        """Whether the history has an envelope of this participant."""
+        for token in self._tokens[space]:
+            path = f"/spaces/{quote(space, safe='')}/envelopes?participant={quote(participant)}&limit=1"
+            status, said = await self._get(path, token)
+            if status not in _NOT_THIS_ONE:
+                return status == 200 and bool(said.get("envelopes"))
+        return False
 
     async def _get(self, path: str, token: str | None = None) -> tuple[int, Any]:
         """The status, 0 where nothing answers, and the body."""

@@ -49,6 +49,7 @@ class Program:
     what: str = ""  # for people: what it runs, without secrets
     space: str | None = None
     participant: str | None = None  # who it is in that space
+    after_first_envelope: bool = False  # started once the participant has sent one, over HTTP
 
 
 @dataclass(slots=True)

@@ -121,6 +121,12 @@ class SpaceSupervisor:
                     await other.up.wait()
             except TimeoutError:
                 said = f"started without {name}, which has not joined after {_DEPENDED_S:g} s"
+        program = program_supervisor.program
+        if program.after_first_envelope:
+            program_supervisor.waits_for("its first envelope over HTTP")
+            while not await self._watch.has_sent(program.space or "", program.participant or ""):
+                if await self._stops_within(_LOOK_S):
+                    return
         await program_supervisor.run(said)
 
     async def _is_gateway_up(self) -> bool:
@@ -180,7 +186,9 @@ class SpaceSupervisor:
 
 def _is_awaited(program_supervisor: ProcessSupervisor) -> bool:
     phase = program_supervisor.standing.phase
-    return phase is Phase.WAITING or (phase is Phase.STARTING and not program_supervisor.is_late)
+    if phase is Phase.WAITING:
+        return not program_supervisor.program.after_first_envelope
+    return phase is Phase.STARTING and not program_supervisor.is_late
 
 
 def _why(gateway: ProgramStatus) -> str:
