@@ -102,9 +102,9 @@ class HttpApi:
             methods.setdefault(route.path, ["OPTIONS"]).append(route.method)
             add = router.add_get if route.method == "GET" else router.add_post
             is_harmless = route.is_open and route.method == "GET"
-            add(route.path, self._opened(handler) if is_harmless else self._guarded(handler))
+            add(_pattern(route.path), self._opened(handler) if is_harmless else self._guarded(handler))
         for path, allowed in methods.items():
-            router.add_options(path, self._guarded(_preflight(", ".join(sorted(allowed)))))
+            router.add_options(_pattern(path), self._guarded(_preflight(", ".join(sorted(allowed)))))
         router.add_get(BuiltPage.ASSETS, self._page.asset)
 
     # At the door.
@@ -345,6 +345,11 @@ class HttpApi:
         if wants_page(request):
             return self._page.index(request)
         return web.Response(text=_INDEX.format(version=self._version))
+
+
+def _pattern(path: str) -> str:
+    """aiohttp's own pattern of a segment leaves out braces, which a space's id may have."""
+    return path.replace("{space}", "{space:[^/]+}")
 
 
 def _preflight(allowed: str) -> _Handler:
