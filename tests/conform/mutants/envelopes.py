@@ -244,7 +244,7 @@ MUTANTS: Final = [
     *mutants(
         "identity.from-verified",
         "senders.nobody_acts_in_anothers_name",
-        (in_anothers_name(lambda said, who: said["kind"] != "chat"), "was opened a stream as"),
+        (in_anothers_name(lambda said, who: said["kind"] != "chat"), "was answered"),
     ),
     *mutants(
         "identity.from-verified",

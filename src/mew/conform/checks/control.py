@@ -20,7 +20,7 @@ from mew.conform.expectations import (
 )
 from mew.conform.fixtures import a_guest, granted, newcomer, revoke, somebody
 from mew.conform.http_api import open_messages_api
-from mew.conform.match import is_id, leaves, refuses
+from mew.conform.match import is_id, is_kind, leaves, refuses
 from mew.conform.outcome import NotOffered, Violation, demand
 from mew.conform.runner import check
 
@@ -324,14 +324,21 @@ async def _cannot_be_evaded(
 ) -> None:
     await delivery_of(subject, owner, Draft("participant/resume", {}, {"to": [subject.id, owner.id]}))
     await _kept_back(ctx, subject, HELLO, listener, owner, f"{why}; it sent a participant/resume for itself")
-    await _refused_over_http(ctx, subject, why)
+    await _refused_over_http(ctx, subject, owner, why)
 
 
-async def _refused_over_http(ctx: CheckContext, subject: ScriptedClient, why: str) -> None:
+async def _refused_over_http(
+    ctx: CheckContext, subject: ScriptedClient, owner: ScriptedClient, why: str
+) -> None:
     with suppress(NotOffered):  # there is no such way round
         api = await open_messages_api(ctx)
         answer = await api.post(subject, {"kind": HELLO.kind, "payload": HELLO.payload})
         demand(not answer.is_accepted, f"{why}; over HTTP its chat was accepted with {answer.status}")
+        mark = await HELLO.send_by(owner)
+        with suppress(Violation):  # it may have been disconnected
+            await subject.expect(is_id(mark["id"]), "a chat of the owner")
+        while subject.take(is_kind("system/error")):
+            continue  # about what was posted: it must not be read as the answer to what comes next
 
 
 @check("pause.timeout")
@@ -419,7 +426,7 @@ async def who_was_shut_down_is_refused_until_it_rejoins(ctx: CheckContext) -> No
                 await _refused_or_closed(ctx, connection, draft, listener, owner, why)
             if connection.is_closed or await _came_back(ctx, owner, connection):
                 break
-    await _refused_over_http(ctx, subject, why)
+    await _refused_over_http(ctx, subject, owner, why)
     demand(
         await gets_through(bystander, listener) and await gets_through(owner, listener),
         f"{subject.name} was shut down, and another is refused",

@@ -107,7 +107,10 @@ async def nobody_acts_in_anothers_name(ctx: CheckContext) -> None:
         await ctx.round_trip(sender, other)
         opened = [e for client in (owner, peer) for e in client.matching(is_kind("stream/open"))]
         opened = [e for e in opened if answers(e, asked)]
-        demand(not opened, f"{sender.id!r} was opened a stream as {name!r}: {opened[:1]}")
+        demand(
+            not opened,
+            f"a stream/request of {sender.id!r} whose `from` is {name!r} was answered: {opened[:1]}",
+        )
 
 
 @check("identity.from-verified")
