@@ -1,7 +1,7 @@
 """Caller: somebody in a space who uses what others offer there as MCP servers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from mew.proposals.book import ProposalBook
 from mew.proposals.catalogue import Catalogue, Tool
@@ -11,8 +11,7 @@ from .errors import RpcError
 from .mcp.requests import OnProgress, Requests, tool_call
 from .mcp.results import Message, contents_of, messages_of, value_of
 from .member import Member
-from .proposals.outcomes import OnUpdate, Strategy
-from .proposals.proposer import Proposer
+from .proposals.proposer import AskOptions, Proposer
 from .proposals.review import Reviews
 from .proposals.tracker import keep_current
 from .streams.streams import Streams
@@ -77,16 +76,7 @@ class Caller(Member):
         participant: str,
         method: str,
         params: dict[str, Any] | None = None,
-        *,
-        timeout_s: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_update: OnUpdate | None = None,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        context: str | None = None,
-        correlation_id: Sequence[str] = (),
-        why: str | None = None,
-        expires_in: float | None = None,
+        **options: Unpack[AskOptions],
     ) -> dict[str, Any]:
         """Any MCP request, by a request where I may, by a proposal where I may only propose: the result as MCP has it.
 
@@ -108,15 +98,7 @@ class Caller(Member):
             participant,
             method,
             params,
-            timeout_s=timeout_s,
-            on_progress=on_progress,
-            on_update=on_update,
-            strategy=strategy,
-            reviewers=reviewers,
-            context=context,
-            correlation_id=correlation_id,
-            why=why,
-            expires_in=expires_in,
+            **options,
         )
         if not isinstance(result, dict):
             raise RpcError(_INVALID, f"what {participant!r} answers to {method} is no result of MCP")
@@ -142,14 +124,7 @@ class Caller(Member):
         tool: str,
         /,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout_s: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_update: OnUpdate | None = None,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        why: str | None = None,
-        expires_in: float | None = None,
+        **options: Unpack[AskOptions],
     ) -> Any:
         """Call a tool and return its value: by a request where I may, by a proposal where I may only propose.
 
@@ -168,13 +143,7 @@ class Caller(Member):
             participant,
             "tools/call",
             tool_call(tool, arguments),
-            timeout_s=timeout_s,
-            on_progress=on_progress,
-            on_update=on_update,
-            strategy=strategy,
-            reviewers=reviewers,
-            why=why,
-            expires_in=expires_in,
+            **options,
         )
         return value_of(result)
 
@@ -192,14 +161,7 @@ class Caller(Member):
         self,
         participant: str,
         uri: str,
-        *,
-        timeout_s: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_update: OnUpdate | None = None,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        why: str | None = None,
-        expires_in: float | None = None,
+        **options: Unpack[AskOptions],
     ) -> Any:
         """Read a resource: its text, or its `bytes`, and a list of these where it has not exactly one content.
 
@@ -212,13 +174,7 @@ class Caller(Member):
             participant,
             "resources/read",
             {"uri": uri},
-            timeout_s=timeout_s,
-            on_progress=on_progress,
-            on_update=on_update,
-            strategy=strategy,
-            reviewers=reviewers,
-            why=why,
-            expires_in=expires_in,
+            **options,
         )
         return contents_of(result)
 
@@ -234,13 +190,7 @@ class Caller(Member):
         name: str,
         /,
         arguments: Mapping[str, str] | None = None,
-        *,
-        timeout_s: float | None = None,
-        on_update: OnUpdate | None = None,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        why: str | None = None,
-        expires_in: float | None = None,
+        **options: Unpack[AskOptions],
     ) -> list[Message]:
         """Get a prompt's messages, with arguments as in `call`; text messages have plain text.
 
@@ -253,12 +203,7 @@ class Caller(Member):
             participant,
             "prompts/get",
             tool_call(name, arguments),
-            timeout_s=timeout_s,
-            on_update=on_update,
-            strategy=strategy,
-            reviewers=reviewers,
-            why=why,
-            expires_in=expires_in,
+            **options,
         )
         return messages_of(result)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from mew.protocol.envelope import Envelope
 
@@ -24,9 +24,9 @@ from .management import (
     acknowledge_grants,
 )
 from .mcp.questions import Question, Questions
-from .mcp.requests import OnProgress, tool_call
-from .proposals.outcomes import OnUpdate, Strategy
-from .proposals.proposer import Proposal
+from .mcp.requests import tool_call
+from .proposals.outcomes import Strategy
+from .proposals.proposer import Proposal, ProposeOptions
 from .proposals.review import Review
 from .reasoning import ReasoningBlock, ReasoningMonitor
 from .streams.files import Progress, Saved, Uploaded, save, upload
@@ -69,16 +69,7 @@ class Client(Caller):
         params: dict[str, Any] | None = None,
         *,
         target: str | None = None,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        timeout_s: float | None = None,
-        fallback_s: float = 30.0,
-        context: str | None = None,
-        correlation_id: Sequence[str] = (),
-        on_update: OnUpdate | None = None,
-        on_progress: OnProgress | None = None,
-        why: str | None = None,
-        expires_in: float | None = None,
+        **options: Unpack[ProposeOptions],
     ) -> Proposal:
         """Propose an MCP request that somebody else may make; awaiting the proposal gives its outcome.
 
@@ -90,16 +81,7 @@ class Client(Caller):
             method,
             params,
             target=target,
-            strategy=strategy,
-            reviewers=reviewers,
-            timeout_s=timeout_s,
-            fallback_s=fallback_s,
-            context=context,
-            correlation_id=correlation_id,
-            on_update=on_update,
-            on_progress=on_progress,
-            why=why,
-            expires_in=expires_in,
+            **options,
         )
 
     async def propose_call(
@@ -108,15 +90,7 @@ class Client(Caller):
         tool: str,
         /,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        strategy: Strategy = Strategy.FIRST_REJECT,
-        reviewers: str | Sequence[str] = (),
-        timeout_s: float | None = None,
-        fallback_s: float = 30.0,
-        on_update: OnUpdate | None = None,
-        on_progress: OnProgress | None = None,
-        why: str | None = None,
-        expires_in: float | None = None,
+        **options: Unpack[ProposeOptions],
     ) -> Proposal:
         """Propose that a tool be called, with arguments as in `call` and the other parameters of `propose`.
 
@@ -125,19 +99,12 @@ class Client(Caller):
             ValueError, Refused, Unanswered, Disconnected: as `propose`.
         """
         params = tool_call(tool, arguments)
-        why = await self._proposals.listings.check(participant, params, why)
+        options["why"] = await self._proposals.listings.check(participant, params, options.get("why"))
         return await self.propose(
             "tools/call",
             params,
             target=participant,
-            strategy=strategy,
-            reviewers=reviewers,
-            timeout_s=timeout_s,
-            fallback_s=fallback_s,
-            on_update=on_update,
-            on_progress=on_progress,
-            why=why,
-            expires_in=expires_in,
+            **options,
         )
 
     async def proposal(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Generator, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 from weakref import WeakSet
 
 from msgspec import UNSET
@@ -28,9 +28,29 @@ from mew.protocol.kinds import Grant, Kind, Presence, Revoke, Welcome
 from .outcomes import Fulfilled, OnUpdate, Outcome, ProposalUpdate, Strategy
 from .runner import NO_LONGER_NEEDED, ProposalPlan, ProposalRunner
 
-__all__ = ["Proposal", "Proposer"]
+__all__ = ["AskOptions", "Proposal", "ProposeOptions", "Proposer"]
 
 _CALL_TOOL: Final = "tools/call"
+
+
+class AskOptions(TypedDict, total=False):
+    """The options of `Proposer.ask`, for what forwards them."""
+
+    timeout_s: float | None
+    on_progress: OnProgress | None
+    on_update: OnUpdate | None
+    strategy: Strategy
+    reviewers: str | Sequence[str]
+    context: str | None
+    correlation_id: Sequence[str]
+    why: str | None
+    expires_in: float | None
+
+
+class ProposeOptions(AskOptions, total=False):
+    """The options of `Proposer.propose`, for what forwards them."""
+
+    fallback_s: float
 
 
 class Proposal(Awaitable[Outcome]):
