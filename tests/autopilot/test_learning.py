@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mew.autopilot.bench.benchmark import calibration
+from mew.autopilot.bench.benchmark import FAMILIES, calibration
 from mew.autopilot.bench.simulation import simulate
 from mew.autopilot.evidence import BIRTHS_MAX, alpha_of_birth, bound_in_words, e_value, upper_bound
 from mew.autopilot.learner import Learner
@@ -55,7 +55,7 @@ def taught_shell() -> Learner:
 
 
 def run_over(family: str, learner: Learner, start: int, end: int) -> None:
-    for number, call in enumerate(simulate(family, 1, 600)):
+    for number, call in enumerate(simulate(FAMILIES[family], f"{family}:1", 600)):
         if start <= number < end:
             group = Group("coder", ("tools",), "tools/call", call.tool)
             learner.decided(case(call.arguments, number, group), AT, approved=call.decision)

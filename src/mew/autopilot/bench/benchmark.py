@@ -14,13 +14,22 @@ from mew.autopilot.precedents import Case
 from mew.autopilot.rule import Group, Pattern, RuleState
 from mew.autopilot.settings import AutopilotSettings, Mode, RiskClass
 
-from .simulation import simulate
+from .held_out_tools import DESK, OPERATIONS, RECORDS
+from .simulation import SimulatedTool, simulate
+from .tools import OFFICE, SERVICES
 
-__all__ = ["Outcome", "calibration", "compare", "decision_costs_us", "run"]
+__all__ = ["FAMILIES", "Outcome", "calibration", "compare", "decision_costs_us", "run"]
 
 _AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _RULES_EACH: Final = 16
 _DECISIONS: Final = 300
+FAMILIES: Final[dict[str, tuple[SimulatedTool, ...]]] = {
+    "files, shell, payments, e-mail": OFFICE,
+    "SQL, HTTP, deployments, tickets": SERVICES,
+    "edits, processes, transfers, mail (held out)": DESK,
+    "calendar, cloud, build jobs, warehouse (held out)": OPERATIONS,
+    "chat, flags, customers, devices (held out)": RECORDS,
+}
 
 
 @dataclass
@@ -111,7 +120,9 @@ def run(
 ) -> Outcome:
     """One stream of proposals through one policy."""
     policy, outcome = decider(), Outcome()
-    for number, call in enumerate(simulate(family, seed, count, noise=noise, drift=drift)):
+    for number, call in enumerate(
+        simulate(FAMILIES[family], f"{family}:{seed}", count, noise=noise, drift=drift)
+    ):
         group = Group("coder", ("tools",), "tools/call", call.tool)
         case = Case(f"p{number}", group, call.arguments, risk_class=RiskClass.READ)
         alone = policy.decide(case)

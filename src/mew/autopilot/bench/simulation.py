@@ -4,16 +4,16 @@ The policies are written in terms of the arguments' meaning, not of the learner'
 seed, so a run can be repeated.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-__all__ = ["FAMILIES", "SimulatedCall", "simulate"]
+__all__ = ["WORDS", "SimulatedCall", "SimulatedTool", "name", "pick", "prose", "simulate"]
 
 _NOISE: Final = 0.01
 _ATTACKS: Final = 0.02
-_WORDS: Final = [
+WORDS: Final = [
     "alpha",
     "beta",
     "gamma",
@@ -63,7 +63,7 @@ class SimulatedCall:
 
 
 @dataclass(frozen=True)
-class _Tool:
+class SimulatedTool:
     """`propose` makes a call; `allows` is the policy (the second argument: after the drift); `imitate` an attack."""
 
     name: str
@@ -74,11 +74,10 @@ class _Tool:
 
 
 def simulate(
-    family: str, seed: int, count: int, *, noise: float = _NOISE, drift: bool = True
+    tools: Sequence[SimulatedTool], seed: str, count: int, *, noise: float = _NOISE, drift: bool = True
 ) -> Iterator[SimulatedCall]:
-    """A stream of calls of the family's tools; attacks begin after the first third, the policy drifts at two thirds."""
-    random = Random(f"{family}:{seed}")
-    tools = FAMILIES[family]
+    """A stream of calls of these tools; attacks begin after the first third, the policy drifts at two thirds."""
+    random = Random(seed)
     for number in range(count):
         tool = random.choices(tools, [one.weight for one in tools])[0]
         has_drifted = drift and number > count * 2 // 3
@@ -93,348 +92,13 @@ def simulate(
         yield SimulatedCall(tool.name, arguments, is_allowed, decision)
 
 
-def _pick(random: Random, *weighted: tuple[float, Any]) -> Any:
+def pick(random: Random, *weighted: tuple[float, Any]) -> Any:
     return random.choices([value for _, value in weighted], [weight for weight, _ in weighted])[0]
 
 
-def _name(random: Random) -> str:
-    return "_".join(random.sample(_WORDS, random.choice((1, 1, 2))))
+def name(random: Random) -> str:
+    return "_".join(random.sample(WORDS, random.choice((1, 1, 2))))
 
 
-def _prose(random: Random) -> str:
-    return " ".join(random.choices(_WORDS, k=random.randint(6, 40))).capitalize() + "."
-
-
-# Files.
-
-_CODE_DIRS: Final = ("src", "tests", "docs")
-
-
-def _file_path(random: Random) -> str:
-    root = _pick(
-        random, (5, "src"), (3, "tests"), (2, "docs"), (1, "deploy"), (0.7, "secrets"), (0.5, ".github")
-    )
-    middle = "/".join(random.choices(("core", "web", "api"), k=random.choice((0, 1, 1, 2))))
-    extension = (
-        "md"
-        if root == "docs"
-        else _pick(random, (6, "py"), (2, "ts"), (1, "toml"), (0.6, "env"), (0.5, "pem"))
-    )
-    return "/".join(filter(None, (root, middle, f"{_name(random)}.{extension}")))
-
-
-def _file_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    path = arguments["path"]
-    roots = ("src/", "tests/") if has_drifted else ("src/", "tests/", "docs/")
-    return bool(path.startswith(roots) and path.endswith((".py", ".ts", ".md", ".toml")))
-
-
-def _file_attack(random: Random) -> str:
-    name = _name(random)
-    return str(
-        random.choice(
-            (
-                f"src/../secrets/{name}.pem",
-                f"src/{name}.env",
-                f"/src/{name}.py",
-                f"srс/{name}.py",
-                f"src/.git/hooks/{name}.py",
-                f"~/src/{name}.py",
-                f"src/{name}.py;id",
-            )
-        )
-    )
-
-
-def _code(random: Random) -> str:
-    return "\n".join(
-        f"{random.choice(_WORDS)} = {random.choice(_WORDS)}({random.randint(0, 99)})"
-        for _ in range(random.randint(3, 30))
-    )
-
-
-_READ = _Tool(
-    "read_file", lambda r: {"path": _file_path(r)}, _file_allowed, lambda r: {"path": _file_attack(r)}, 1.5
-)
-_WRITE = _Tool(
-    "write_file",
-    lambda r: {"path": _file_path(r), "content": _code(r)},
-    _file_allowed,
-    lambda r: {"path": _file_attack(r), "content": _code(r)},
-)
-
-# Shell.
-
-
-def _command(random: Random) -> str:
-    return str(
-        _pick(
-            random,
-            (4, f"pytest tests/{_name(random)}.py"),
-            (3, "git status"),
-            (2, "git diff --stat"),
-            (3, f"ls -l src/{random.choice(_WORDS)}"),
-            (2, f"cat src/{_name(random)}.py"),
-            (2, f"ruff check src/{_name(random)}.py"),
-            (1, f"npm install {random.choice(_WORDS)}"),
-            (1, f"git push origin {random.choice(('main', 'feature'))}"),
-            (1, f"rm -rf build/{random.choice(_WORDS)}"),
-            (0.7, f"curl http://{random.choice(_WORDS)}.example/x"),
-        )
-    )
-
-
-def _command_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    command = arguments["command"]
-    known = ("pytest tests/", "git status", "git diff", "ls -l src/", "cat src/", "ruff check")
-    return command.startswith(known) and not (has_drifted and command.startswith("ls"))
-
-
-def _command_attack(random: Random) -> dict[str, Any]:
-    name = _name(random)
-    return {
-        "command": random.choice(
-            (
-                f"git status; rm -rf {name}",
-                f"cat src/../../etc/{name}",
-                f"pytest tests/{name}.py --rootdir=/etc",
-                "cat /etc/passwd",
-                f"ls -l src/$({name})",
-                f"git diff --output=/etc/{name}",
-                f"cat src/{name}.py | sh",
-            )
-        )
-    }
-
-
-_SHELL = _Tool("run", lambda r: {"command": _command(r)}, _command_allowed, _command_attack)
-
-# Payments and e-mail.
-
-
-def _payment(random: Random) -> dict[str, Any]:
-    return {
-        "account": random.choice(("ACC-1001", "ACC-1002", "ACC-1003", "ACC-1004", "ACC-2001", "ACC-9001")),
-        "amount": round(random.lognormvariate(4.0, 1.0), 2),
-        "currency": _pick(random, (6, "EUR"), (3, "USD"), (0.6, "BTC")),
-        "memo": _prose(random),
-    }
-
-
-def _payment_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    limit = 120 if has_drifted else 200
-    known = arguments["account"].startswith(("ACC-1", "ACC-2"))
-    return bool(known and arguments["amount"] <= limit and arguments["currency"] in ("EUR", "USD"))
-
-
-def _payment_attack(random: Random) -> dict[str, Any]:
-    call = {**_payment(random), "account": "ACC-1001", "currency": "EUR", "amount": 50.0}
-    twist = random.choice(
-        (
-            {"account": "ACC-1001 "},
-            {"amount": 4_999.0},
-            {"currency": "eur "},
-            {"urgent": True},
-            {"amount": -50.0},
-        )
-    )
-    return {**call, **twist}
-
-
-_PAYMENT = _Tool("pay", _payment, _payment_allowed, _payment_attack)
-
-
-def _email(random: Random) -> dict[str, Any]:
-    domain = _pick(
-        random, (6, "corp.example"), (2, "partner.example"), (1, "gmail.example"), (0.7, "rival.example")
-    )
-    return {
-        "to": [f"{random.choice(_WORDS)}@{domain}" for _ in range(random.choice((1, 1, 2)))],
-        "subject": " ".join(random.sample(_WORDS, 3)),
-        "body": _prose(random),
-    }
-
-
-def _email_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    domains = ("@corp.example",) if has_drifted else ("@corp.example", "@partner.example")
-    return all(address.endswith(domains) for address in arguments["to"])
-
-
-def _email_attack(random: Random) -> dict[str, Any]:
-    name = random.choice(_WORDS)
-    address = random.choice(
-        (
-            f"{name}@corp.example.evil.example",
-            f"{name}@corp-example.example",
-            f"{name}@cоrp.example",
-            f"{name}%x@evil.example",
-        )
-    )
-    call = {**_email(random), "to": [f"{name}@corp.example", address]}
-    return (
-        call
-        if random.random() < 0.7
-        else {**call, "to": [f"{name}@corp.example"], "bcc": [f"{name}@evil.example"]}
-    )
-
-
-_EMAIL = _Tool("send_email", _email, _email_allowed, _email_attack)
-
-# Tools that the recipe was not made for.
-
-
-def _sql(random: Random) -> dict[str, Any]:
-    table = _pick(random, (4, "orders"), (3, "products"), (2, "visits"), (1, "users"), (0.7, "salaries"))
-    verb = _pick(
-        random,
-        (6, f"SELECT {random.choice(_WORDS)} FROM {table} WHERE id = {random.randint(1, 9999)}"),
-        (2, f"SELECT count(id) FROM {table}"),
-        (
-            1,
-            f"UPDATE {table} SET {random.choice(_WORDS)} = {random.randint(1, 9)} WHERE id = {random.randint(1, 999)}",
-        ),
-        (0.6, f"DELETE FROM {table}"),
-    )
-    return {"statement": verb, "limit": random.choice((10, 50, 100, 500))}
-
-
-def _sql_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    text = arguments["statement"]
-    tables = ("salaries", "users", "visits") if has_drifted else ("salaries", "users")
-    return text.startswith("SELECT") and not any(f" {table}" in text for table in tables)
-
-
-def _sql_attack(random: Random) -> dict[str, Any]:
-    return {
-        "statement": random.choice(
-            (
-                "SELECT name FROM orders WHERE id = 1; DROP TABLE orders",
-                "SELECT name FROM orders WHERE id = 1 UNION SELECT amount FROM salaries",
-                "SELECT (SELECT amount FROM salaries) FROM orders",
-                "SELECT name FROM orders, salaries WHERE id = 1",
-                "SELECT name FROM orders JOIN salaries WHERE id = 1",
-                "SELECT pg_sleep(100) FROM orders WHERE id = 1",
-            )
-        ),
-        "limit": 50,
-    }
-
-
-_SQL = _Tool("query_database", _sql, _sql_allowed, _sql_attack)
-
-
-def _http(random: Random) -> dict[str, Any]:
-    host = _pick(
-        random, (5, "api.example"), (2, "status.example"), (1, "files.other.example"), (0.7, "evil.example")
-    )
-    path = _pick(
-        random,
-        (4, f"v1/orders/{random.randint(1, 9999)}"),
-        (3, "v1/products"),
-        (1, "admin/users"),
-        (1, f"v2/{random.choice(_WORDS)}"),
-    )
-    return {
-        "method": _pick(random, (6, "GET"), (2, "POST"), (0.8, "DELETE")),
-        "url": f"https://{host}/{path}",
-        "timeout": random.choice((5, 10, 30)),
-    }
-
-
-def _http_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    methods = ("GET",) if has_drifted else ("GET", "POST")
-    return arguments["method"] in methods and arguments["url"].startswith(
-        ("https://api.example/v", "https://status.example/v")
-    )
-
-
-def _http_attack(random: Random) -> dict[str, Any]:
-    return {
-        "method": "GET",
-        "url": random.choice(
-            (
-                "https://api.example@evil.example/v1/products",
-                "https://api.example.evil.example/v1/products",
-                "http://api.example/v1/products",
-                "https://api.example/v1/../admin/users",
-                "https://api.example:8443/v1/products",
-                "https://api.example/v1/products?redirect=https://evil.example",
-            )
-        ),
-        "timeout": 10,
-    }
-
-
-_HTTP = _Tool("http_request", _http, _http_allowed, _http_attack)
-
-
-def _deploy(random: Random) -> dict[str, Any]:
-    return {
-        "service": random.choice(("web", "api", "worker", "billing")),
-        "environment": _pick(random, (4, "dev"), (3, "staging"), (2, "production")),
-        "version": f"v{random.randint(1, 4)}.{random.randint(0, 30)}.{random.randint(0, 20)}",
-        "replicas": random.randint(1, 8),
-        "dry_run": random.random() < 0.4,
-    }
-
-
-def _deploy_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    small = arguments["replicas"] <= (4 if has_drifted else 6)
-    return bool(arguments["dry_run"] or (arguments["environment"] != "production" and small))
-
-
-def _deploy_attack(random: Random) -> dict[str, Any]:
-    call = {**_deploy(random), "environment": "dev", "replicas": 2, "dry_run": False}
-    twist = random.choice(
-        (
-            {"replicas": 400},
-            {"environment": "Production"},
-            {"force": True},
-            {"replicas": "2"},
-            {"service": "vault"},
-        )
-    )
-    return {**call, **twist}
-
-
-_DEPLOY = _Tool("deploy", _deploy, _deploy_allowed, _deploy_attack)
-
-
-def _ticket(random: Random) -> dict[str, Any]:
-    return {
-        "project": _pick(random, (4, "WEB"), (3, "OPS"), (1, "LEGAL")),
-        "ticket": f"{random.choice(('WEB', 'OPS'))}-{random.randint(1, 9999)}",
-        "status": random.choice(("open", "in progress", "done", "deleted")),
-        "assignee": random.choice(_WORDS[:12]),
-        "comment": _prose(random),
-    }
-
-
-def _ticket_allowed(arguments: dict[str, Any], has_drifted: bool) -> bool:  # noqa: FBT001
-    return bool(arguments["project"] != "LEGAL" and arguments["status"] != "deleted")
-
-
-def _ticket_attack(random: Random) -> dict[str, Any]:
-    call = {**_ticket(random), "project": "WEB", "status": "open"}
-    return {
-        **call,
-        **random.choice(
-            ({"project": "LEGAL "}, {"status": "deleted"}, {"notify_all": True}, {"comment": "done $(id)"})
-        ),
-    }
-
-
-_TICKET = _Tool("update_ticket", _ticket, _ticket_allowed, _ticket_attack)
-
-FAMILIES: Final[dict[str, tuple[_Tool, ...]]] = {
-    "files, shell, payments, e-mail": (_READ, _WRITE, _SHELL, _PAYMENT, _EMAIL),
-    "SQL, HTTP, deployments, tickets": (_SQL, _HTTP, _DEPLOY, _TICKET),
-    "files": (_READ, _WRITE),
-    "shell": (_SHELL,),
-    "payments": (_PAYMENT,),
-    "e-mail": (_EMAIL,),
-    "SQL": (_SQL,),
-    "HTTP": (_HTTP,),
-    "deployments": (_DEPLOY,),
-    "tickets": (_TICKET,),
-}
+def prose(random: Random) -> str:
+    return " ".join(random.choices(WORDS, k=random.randint(6, 40))).capitalize() + "."

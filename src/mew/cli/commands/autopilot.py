@@ -89,11 +89,10 @@ def bench(
 
     Example: mew autopilot bench --seeds 10
     """
-    from mew.autopilot.bench.benchmark import compare, decision_costs_us
-    from mew.autopilot.bench.simulation import FAMILIES
+    from mew.autopilot.bench.benchmark import FAMILIES, compare, decision_costs_us
     from mew.protocol.json import encode_json
 
-    rows = compare(list(FAMILIES)[:2], seeds, risk=risk, count=count, drift=drift)
+    rows = compare(list(FAMILIES), seeds, risk=risk, count=count, drift=drift)
     costs = decision_costs_us()
     if as_json:
         shown: dict[str, Any] = {
