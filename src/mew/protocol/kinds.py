@@ -125,7 +125,8 @@ class EmptyPayload(_Payload, frozen=True):
 class McpRequest(_Payload, frozen=True):
     """An MCP request, or a notification if it has no `id` and its method begins with `notifications/`.
 
-    `via` (ours): the surface on which somebody approved the proposal that it carries out.
+    `via` (ours): the surface on which somebody approved the proposal that it carries out. `anyway` (ours): carry it
+    out although its proposer withdrew it.
     """
 
     method: str
@@ -133,6 +134,7 @@ class McpRequest(_Payload, frozen=True):
     id: str | int | UnsetType = UNSET
     params: dict[str, Any] | UnsetType = UNSET
     via: Text = UNSET
+    anyway: bool = False
 
     @property
     def is_notification(self) -> bool:

@@ -214,6 +214,16 @@ async def test_what_expired_before_it_was_approved_is_refused() -> None:
         assert await stage.ann.request("bot", "tools/list", correlation_id=[late.id])
 
 
+async def test_what_was_withdrawn_before_it_was_approved_runs_only_anyway() -> None:
+    async with on_update(calculator()) as stage:
+        call = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        proposal = await stage.ann.send("mcp/proposal", {"method": "tools/call", "params": call}, to="bot")
+        await stage.ann.send("mcp/withdraw", {"reason": "host_gone"}, correlation_id=[proposal.id])
+        with pytest.raises(RpcError, match="withdrawn before it was approved: nothing was done"):
+            await stage.ann.request("bot", "tools/call", call, correlation_id=[proposal.id])
+        assert await stage.ann.review(proposal.id).approve(anyway=True) == 3
+
+
 async def test_what_was_approved_in_time_runs() -> None:
     async with on_update(calculator()) as stage:
         call = {"name": "add", "arguments": {"a": 1, "b": 2}}

@@ -74,10 +74,12 @@ class Requests:
         context: str | None = None,
         correlation_id: Sequence[str] = (),
         via: str | None = None,
+        anyway: bool = False,
     ) -> Any:
         """Ask a participant, and return the JSON-RPC `result`; of several that are asked, the first that answers.
 
-        `via` names the surface on which somebody approved it, where it carries out a proposal.
+        `via` names the surface on which somebody approved it, where it carries out a proposal; `anyway`: although that
+        was withdrawn.
 
         Cancelled or out of time, it tells the addressee that no answer is wanted any more, where it may. Who is not
         here is waited for, up to 5 seconds; who leaves may come back and answer.
@@ -99,6 +101,8 @@ class Requests:
         payload = {"jsonrpc": "2.0", "id": number, **operation(method, params)}
         if via is not None:
             payload["via"] = via
+        if anyway:
+            payload["anyway"] = True
         envelope = self._connection.compose(
             Kind.MCP_REQUEST, payload, to=addressees, correlation_id=correlation_id, context=context
         )

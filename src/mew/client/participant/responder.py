@@ -65,7 +65,7 @@ class Responder:
         """`dispatch` takes results that are too large for an envelope; `leave` says which methods others answer.
 
         `book` is up to date when an envelope is heard: what carries out a proposal that it knows to have expired is
-        refused.
+        refused, and so is what carries out a withdrawn one, unless the request says `anyway`.
         """
         self._connection = connection
         self._server = server
@@ -129,25 +129,27 @@ class Responder:
         call = Call(envelope, method=request.method, params=params, id=request_id, notify=notify)
         asked = _Asked(call, request, params)
         self._asked[envelope.id] = asked
-        expired = self._expired(envelope, request.method, params)
-        if expired is not None:
-            self._respond(asked, _error(RpcError(_UNAVAILABLE, expired)))
+        late = self._late(envelope, request, params)
+        if late is not None:
+            self._respond(asked, _error(RpcError(_UNAVAILABLE, f"{late}: nothing was done")))
             return
         if not self._lane.offer(partial(self._answer, asked), envelope):
             busy = f"{self._connection.session.me!r} is busy: too many requests wait; ask again later"
             self._respond(asked, _error(RpcError(_UNAVAILABLE, busy)))
 
-    def _expired(self, envelope: Envelope, method: str, params: dict[str, Any]) -> str | None:
-        """Why a request is refused that carries out a proposal after its time; None: it is not."""
+    def _late(self, envelope: Envelope, request: McpRequest, params: dict[str, Any]) -> str | None:
+        """Why a request is refused that carries out a proposal after its end; None: it is not."""
         if self._book is None:
             return None
         now = datetime.now(UTC)
         for record in filter(None, map(self._book.get, envelope.correlation_id)):
-            if record.expires_at is None or not record.has_expired(now):
+            if not record.is_fulfilled_by(envelope.to, request.method, params):
                 continue
-            if record.is_fulfilled_by(envelope.to, method, params):
+            if record.expires_at is not None and record.has_expired(now):
                 when = record.expires_at.isoformat(timespec="seconds")
-                return f"proposal {record.id} expired at {when}, before it was approved: nothing was done"
+                return f"proposal {record.id} expired at {when}, before it was approved"
+            if record.withdrawn is not None and not request.anyway:
+                return f"proposal {record.id} was withdrawn before it was approved"
         return None
 
     def _cancel_waiting(self, sender: str, wanted: Any) -> None:

@@ -256,6 +256,11 @@ class Review:
         """Whether it still waits for a decision; rejections by others do not close it."""
         return self.record.is_open(datetime.now(UTC)) and self._book.get(self.id) is self.record
 
+    @property
+    def withdrawn(self) -> bool:
+        """Whether its proposer took it back, and nobody has carried it out."""
+        return self.record.status(datetime.now(UTC)) is ProposalStatus.WITHDRAWN
+
     def preview(self) -> str:
         """A few lines that say what it would do."""
         return preview(self.record)
@@ -266,11 +271,12 @@ class Review:
         *,
         target: str | None = None,
         timeout_s: float = _REQUEST_S,
+        anyway: bool = False,
     ) -> Any:
         """Carry it out and return the value, as `call` does: exactly as proposed, or with other `arguments`.
 
         `target` says who is to do it where the proposal does not, and more than one participant offers the tool or
-        none is known to.
+        none is known to. `anyway`: also if its proposer withdrew it, say because the host that made the call is gone.
 
         Raises:
             AlreadyDecided: it is no longer open, or being approved here already; nothing was sent.
@@ -284,7 +290,7 @@ class Review:
             StreamBroken: it was done, and its large result did not arrive.
             Disconnected: the connection ended for good.
         """
-        self._check_open()
+        self._check_open(anyway=anyway)
         to = self._addressees(target)
         params = self._edited(arguments, to)
         payload = _request(self.method, params)
@@ -293,7 +299,7 @@ class Review:
         self._approving.add(self.id)
         try:
             await self._requests.present(*to, within_s=timeout_s)
-            self._check_open(by_us=True)
+            self._check_open(by_us=True, anyway=anyway)
             result = await self._requests.request(
                 to,
                 self.method,
@@ -302,6 +308,7 @@ class Review:
                 context=self.context,
                 correlation_id=[self.id],
                 via=self._via,
+                anyway=anyway,
             )
         finally:
             self._approving.discard(self.id)
@@ -324,11 +331,11 @@ class Review:
             connection.compose(Kind.MCP_REJECT, payload, to=[self.proposer], correlation_id=[self.id])
         )
 
-    def _check_open(self, *, by_us: bool = False) -> None:
+    def _check_open(self, *, by_us: bool = False, anyway: bool = False) -> None:
         record = self.record
         if self.id in self._approving and not by_us:
             raise AlreadyDecided(f"proposal {self.id} is being approved")
-        if not self.open:
+        if not self.open and not (anyway and self.withdrawn):
             raise AlreadyDecided(_decided(record, datetime.now(UTC)))
 
     @property

@@ -31,7 +31,7 @@ class HostSettings:
     approver: str = "somebody who may; nobody here may now"
     host: ProfileName | None = None
     """Which host it is; None: told from what it says of itself."""
-    abandon_s: float = 60.0
+    abandon_s: float = 10.0
     """How long a call whose host gave up stays proposed, so that the same call finds it again."""
     trust: "ToolTrust | None" = None
     """Which tools may be called without approval as far as our capabilities allow; None: all."""

@@ -9,6 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from tests.mcp_bridge.host.stage import GENERATIONS, LEGACY, MAY_PROPOSE, ProgressNote, Stage, stage
 
+from mew.client.errors import AlreadyDecided
 from mew.mcp_bridge.host.server import hosting
 from mew.mcp_bridge.host.settings import HostSettings
 from mew.mcp_bridge.host_profiles import ProfileName, detect_profile, profile_of
@@ -88,6 +89,19 @@ async def test_what_a_host_that_timed_out_does_not_ask_for_again_is_withdrawn() 
         async with asyncio.timeout(5):
             envelope = await withdrawn
         assert envelope.content["reason"] == "host_gone"
+
+
+async def test_what_a_gone_host_called_runs_only_if_the_reviewer_says_so() -> None:
+    async with stage(MAY_PROPOSE, HostSettings(abandon_s=0.0)) as here:
+        host = await here.host(LEGACY)
+        async with here.ann.envelopes("mcp/withdraw") as withdrawn, asyncio.timeout(5):
+            with pytest.raises(MCPError, match="timed out"):
+                await host.session.call_tool("files__read_file", READ, read_timeout_seconds=0.2)
+            handle = (await anext(withdrawn)).correlation_id[0]
+        review = here.ann.review(handle)
+        with pytest.raises(AlreadyDecided, match="withdrawn by host"):
+            await review.approve()
+        assert await review.approve(anyway=True) == "contents of /a"
 
 
 async def test_the_same_call_after_a_restart_joins_what_was_proposed_before() -> None:

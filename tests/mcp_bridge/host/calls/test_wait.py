@@ -226,6 +226,32 @@ async def test_an_approved_call_that_runs_long_is_pending_too() -> None:
         assert told.content == [mcp_types.TextContent(text="slept")]
 
 
+async def test_a_host_that_hears_progress_waits_for_what_runs_longer_than_it_is_kept() -> None:
+    slow = mew.Participant("slow")
+    go_on = asyncio.Event()
+
+    @slow.tool
+    async def sleep() -> str:
+        await go_on.wait()
+        return "slept"
+
+    async with stage(MAY_PROPOSE, SHORTLY, (slow, "slow")) as here, asyncio.TaskGroup() as tasks:
+        host, progress = await here.host(LEGACY), ProgressNote()
+        pending = await host.call_tool("slow__sleep", {})
+        assert pending.meta is not None
+        handle = pending.meta["mew/handle"]
+        tasks.create_task(_approved(here.ann.review(handle)))
+        async with asyncio.timeout(5):
+            while "approved by" not in str(await host.call_tool("mew_outcome", {"handle": handle})):
+                pass
+        calling = tasks.create_task(host.call_tool("slow__sleep", {}, progress_callback=progress))
+        await progress.tells("approved by ann")
+        asyncio.get_running_loop().call_later(3 * SHORTLY.wait_s, go_on.set)
+        told = await calling
+        assert not told.is_error
+        assert told.content[0] == mcp_types.TextContent(text="slept")
+
+
 def test_a_state_is_read_as_it_was_written_and_nothing_else_is() -> None:
     state = RetryState(3, "a.b.c", is_proposal=True)
 

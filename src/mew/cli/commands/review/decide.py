@@ -45,6 +45,7 @@ class ApprovalOptions:
     edit: bool = False
     yes: bool = False
     always: int | None = None
+    anyway: bool = False
 
     def of(self, review: Review) -> dict[str, Any] | None:
         """The arguments that were typed, in place of those proposed; None: as proposed."""
@@ -74,9 +75,10 @@ async def approved(me: Client, written: str, wanted: ApprovalOptions) -> Done:
     session = await ReviewSession.open(me, about=written, via=_UNATTENDED if wanted.yes else _TERMINAL)
     await session.look_at_tools([session.find(written)])
     review = session.review(written)
-    if not review.open:
+    if not review.open and not (wanted.anyway and review.withdrawn):
+        hint = "; use --anyway to run it all the same" if review.withdrawn else ""
         raise CommandError(
-            f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}",
+            f"proposal {short(review.id)} no longer waits: {ended(review.record, datetime.now(UTC)).plain}{hint}",
             ExitCode.NO,
         )
     session.check_may_approve(review.record, wanted.target)
@@ -92,7 +94,9 @@ async def approved(me: Client, written: str, wanted: ApprovalOptions) -> Done:
         )
     try:
         async with answering(me):
-            value = await review.approve(arguments, target=wanted.target, timeout_s=wanted.timeout_s)
+            value = await review.approve(
+                arguments, target=wanted.target, timeout_s=wanted.timeout_s, anyway=wanted.anyway
+            )
     except InvalidArguments:
         raise
     except ValueError as error:

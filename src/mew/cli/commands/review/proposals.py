@@ -96,6 +96,10 @@ def approve(
         bool,
         typer.Option("--yes", "-y", help="Do not ask; only if the space.yaml allows unattended approvals."),
     ] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Also if its proposer withdrew it, say because its MCP host is gone."),
+    ] = False,
 ) -> None:
     """Approve a proposal, as it is or with other arguments. Shows what will run, and asks for confirmation.
 
@@ -122,6 +126,7 @@ def approve(
         edit=edit,
         yes=yes,
         always=always,
+        anyway=anyway,
     )
     done = replace(session, decides=True).run(lambda me: approved(me, proposal, wanted))
     if session.json:

@@ -8,6 +8,7 @@ of the first generation gets a handle, and a tool to ask for the outcome. One of
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from mew.client.errors import RpcError
@@ -85,7 +86,7 @@ class CallWait:
                 return told(call.operation, end)
             if call.questions or (self._profile.retries and self._rounds < _ROUNDS_MAX):
                 return self._input_required()
-            if call.handle is not None:
+            if call.handle is not None and not self._stays:
                 call.is_handle_known = True
                 return pending(call.operation, call.stands, call.handle, ask_again=self._settings.own_tools)
 
@@ -154,6 +155,16 @@ class CallWait:
                 await self._host.progress(None, message=f"{call.stands} ({reminded_s - begun_s:.0f} s)")
             pause_s = _REMIND_S if call.handle is None else min(_REMIND_S, left_s)
             await _wait(moved, pause_s)
+
+    @property
+    def _stays(self) -> bool:
+        """Whether the host goes on waiting for what was approved and runs, as it would for a server of its own.
+
+        It does if it hears of the progress, or could not be told of a handle but by an error; unless it is known to
+        give up soon.
+        """
+        wants_it = self._host.news.progress or self._call.operation.is_structured
+        return self._call.is_running and wants_it and self._profile.wait_s == inf
 
     async def _tell(self, note: CallNote) -> None:
         if isinstance(note, LogNote):
